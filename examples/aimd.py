@@ -15,7 +15,7 @@ class Aimd:
         self.ssthresh: float | None = None
 
     def on_established(self, event: Any) -> None:
-        """Start with the initial window of the flow, or with that of its peer cache."""
+        """Start with the initial window of the flow or of its peer cache."""
         self.cwnd = float(event.initial_window)
 
     def on_ack(self, ack: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -105,6 +106,18 @@ def carry_out(engine: fake_core.FakeEngine) -> Carry:
             executor.shutdown()
 
     return carry
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 400 kB, which root can mount."""
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(small)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("a small file system can be mounted by root only")
+    yield small
+    subprocess.run(["umount", str(small)], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import subprocess
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -203,20 +202,12 @@ def test_a_damaged_file_damages_the_run(tmp_path):
     assert "captures/incumbent.receiver.pcapng is not what was written" in told[0]
 
 
-def test_a_full_disk_is_named(tmp_path, monkeypatch):
-    small = tmp_path / "small"
-    small.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(small)]
-    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
-        pytest.skip("a small file system can be mounted by root only")
-    try:
-        monkeypatch.setattr(tempfile, "tempdir", str(small))
-        with pytest.raises(CaptureError, match=r"No space left on device .*free some space"):
-            run(SCENARIO.replace('"8 s"', '"100000 s"'))
-        gc.collect()
-        assert list(small.iterdir()) == []
-    finally:
-        subprocess.run(["umount", str(small)], check=True)
+def test_a_full_disk_is_named(small_disk, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(small_disk))
+    with pytest.raises(CaptureError, match=r"No space left on device .*free some space"):
+        run(SCENARIO.replace('"8 s"', '"100000 s"'))
+    gc.collect()
+    assert list(small_disk.iterdir()) == []
 
 
 def test_the_engine_needs_a_folder_that_can_be_written(tmp_path):

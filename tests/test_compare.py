@@ -371,15 +371,26 @@ def test_a_change_from_or_across_zero_has_no_percentage(first, second, text):
     assert (one.relative is not None) == text.endswith("%")
 
 
-def test_a_value_that_one_side_lacks_is_no_change(carry_out):
+@pytest.fixture
+def without_rtt(carry_out):
+    """Two sides, of which the second has no RTT."""
     first, second = (
         carry_out(plan_of("", [{}], [PlannedRun(0, seed, spec()) for seed in (1, 2)]))
         for _ in range(2)
     )
-    for row in second.results:
-        for flow in row.run.summary["flows"]:
-            for phase in flow["phases"].values():
-                phase["rtt_mean_s"] = None
+    for one in second.results:
+        _remove_rtt(one.run)
+    return first, second
+
+
+def _remove_rtt(run):
+    for flow in run.summary["flows"]:
+        for phase in flow["phases"].values():
+            phase["rtt_mean_s"] = None
+
+
+def test_a_value_that_one_side_lacks_is_no_change(without_rtt):
+    first, second = without_rtt
     found = compare(first, second, ("throughput", "rtt"), ("steady",))
     assert {one.measure.name for one in found.differences} == {"throughput"}
     assert found.alone == ("A alone has 2 values.",)
@@ -394,9 +405,7 @@ def test_runs_without_a_value_leave_it_untested(carry_out):
         for _ in range(2)
     )
     changed = deepcopy(second.results[0].run)
-    for flow in changed.summary["flows"]:
-        for phase in flow["phases"].values():
-            phase["rtt_mean_s"] = None
+    _remove_rtt(changed)
     first_run, *others = second.results
     second = type(second)(
         second.title,
@@ -414,15 +423,8 @@ def test_runs_without_a_value_leave_it_untested(carry_out):
     assert FailCondition.parse("rtt > 1000 ms").broken_by(found.differences)
 
 
-def test_a_bound_on_a_value_that_one_side_lacks_is_broken(carry_out):
-    first, second = (
-        carry_out(plan_of("", [{}], [PlannedRun(0, seed, spec()) for seed in (1, 2)]))
-        for _ in range(2)
-    )
-    for row in second.results:
-        for flow in row.run.summary["flows"]:
-            for phase in flow["phases"].values():
-                phase["rtt_mean_s"] = None
+def test_a_bound_on_a_value_that_one_side_lacks_is_broken(without_rtt):
+    first, second = without_rtt
     found = compare(first, second, ("throughput", "rtt"), ("steady",))
     assert comparison_verdict(found).endswith("; 2 values of A alone")
     bound = FailCondition.parse("rtt > 1000 ms")

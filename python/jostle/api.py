@@ -130,7 +130,7 @@ def run(
     from jostle.runner.executors import local
     from jostle.runner.session import Session
     from jostle.runner.shards import Shard
-    from jostle.scenario.plan import check_whole
+    from jostle.scenario.plan import check_integer
     from jostle.store import default_store
     from jostle.store.object_storage import open_store
 
@@ -143,7 +143,7 @@ def run(
     own = None
     if executor is None:
         if jobs is not None:
-            check_whole("jobs", jobs)
+            check_integer("jobs", jobs)
         own = executor = local(jobs)
     session = Session(
         create(backend) if isinstance(backend, str) else backend,

@@ -1,8 +1,7 @@
 """Measured numbers in sentences that were typed, and that no output on their page shows.
 
-A number with a marker is defined in `docs/numbers.toml` and is filled in. Nobody fills in a typed
-one: it has to be a rounded number of an output, a file or code on its page, or the end of an
-interval there.
+A number with a marker is defined in `docs/numbers.toml` and is filled in. A typed number has to be
+a rounded number of an output, a file or code on its page, or the end of an interval there.
 """
 
 from __future__ import annotations

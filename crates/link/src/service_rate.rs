@@ -69,8 +69,9 @@ pub struct Service {
     pub throughput_bytes: f64,
     /// Bytes that would have left the queue. Larger only if a policer limits the throughput.
     pub drain_bytes: f64,
-    /// Bytes of the packets sent, and the same packets as they are counted.
+    /// Bytes of the packets sent.
     sent_bytes: f64,
+    /// Counted bytes of the packets sent.
     counted_bytes: f64,
     /// Bytes of packets ÷ counted bytes of the latest packets.
     latest_share: f64,
@@ -146,8 +147,8 @@ pub struct ServiceRate {
     shapers: Vec<Shaper>,
     frames: Option<FrameLimits>,
     framing: Framing,
-    /// Sizes in which the totals count packets: those of the shapers if all have the same overhead
-    /// or cells, otherwise those of the link.
+    /// Framing by which the totals count packets: the shapers' if all have the same overhead or cells,
+    /// otherwise the link's.
     counting: Framing,
     throughput: Credit,
     drain: Credit,

@@ -39,11 +39,11 @@ def boundary_verdict(found: BoundaryResult) -> str:
     if holds == len(known):
         return f"the claim holds at all {points}{rest}"
     if len(found.variables) == 1:
-        return _one_key_verdict(found, known) + rest
+        return _crossing_verdict(found, known) + rest
     return f"the claim holds at {holds} of {points}{rest}"
 
 
-def _one_key_verdict(found: BoundaryResult, known: Sequence[SamplePoint]) -> str:
+def _crossing_verdict(found: BoundaryResult, known: Sequence[SamplePoint]) -> str:
     """Say where the means cross the bound, and where the intervals include it."""
     from jostle.parameter_search.boundary import changes
 

@@ -79,7 +79,7 @@ class Difference:
         return bool(self.first.incomplete or self.second.incomplete or any(self.unfinished))
 
     @property
-    def on_both_sides(self) -> bool:
+    def is_paired(self) -> bool:
         """Whether runs of both sides have a value."""
         return bool(self.first.n and self.second.n)
 
@@ -251,8 +251,8 @@ def compare(
     found, alone = _differences(first, second, wanted, asked, each=each, test=test)
     found = [one for one in found if one.first.n or one.second.n]
     # A value that one side does not have is no change, unless the side lacks runs.
-    pairs = [one for one in found if one.incomplete or one.on_both_sides]
-    one_sided = tuple(one for one in found if not (one.incomplete or one.on_both_sides))
+    pairs = [one for one in found if one.incomplete or one.is_paired]
+    one_sided = tuple(one for one in found if not (one.incomplete or one.is_paired))
     alone[0] += sum(not one.second.n for one in one_sided)
     alone[1] += sum(not one.first.n for one in one_sided)
     if found and not pairs:
@@ -282,7 +282,7 @@ def _differences(
     same_flow = _same_flow(first, second)
     for shown in wanted:
         left, right = (
-            _by_place(side, shown, phases, called, each=each)
+            _samples_by_keys(side, shown, phases, called, each=each)
             for side, called in ((first, {}), (second, same_flow))
         )
         alone[0] += len(left.keys() - right.keys())
@@ -292,7 +292,7 @@ def _differences(
     return found, alone
 
 
-def _by_place(
+def _samples_by_keys(
     side: FinishedRuns,
     shown: Measure,
     phases: Sequence[str],

@@ -24,7 +24,7 @@ __all__ = [
     "PlannedRun",
     "RunPlan",
     "TemplateRuns",
-    "check_whole",
+    "check_integer",
 ]
 
 MOST_RUNS: Final = 1_000_000
@@ -35,7 +35,7 @@ class PlanError(InputError, ValueError):
     """A number of runs or a seed is invalid."""
 
 
-def check_whole(name: str, number: object) -> None:
+def check_integer(name: str, number: object) -> None:
     """Check that an argument is a whole number.
 
     Raises
@@ -209,8 +209,8 @@ class RunPlan:
             If `repeats` is not a positive whole number, a seed is outside 0 … 2⁶³ - 1, or there
             are more than `MOST_RUNS` runs.
         """
-        check_whole("repeats", repeats)
-        check_whole("seed", seed)
+        check_integer("repeats", repeats)
+        check_integer("seed", seed)
         if repeats < 1:
             raise PlanError(f"repeats: {repeats} is out of range — at least 1")
         if repeats * len(templates) > MOST_RUNS:

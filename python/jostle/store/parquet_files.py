@@ -125,7 +125,7 @@ def content_of(frame: pl.DataFrame) -> bytes:
     small = frame.estimated_size() <= _MOST_LISTED_BYTES // 2
     buffer = io.BytesIO()
     kind: Literal["uncompressed", "zstd"] = "uncompressed" if small else "zstd"
-    # Nobody compares texts as long as these, of which statistics would be copies.
+    # Statistics would hold copies of long texts, which no query compares.
     frame.write_parquet(buffer, compression=kind, statistics=False)
     return buffer.getvalue()
 

@@ -10,7 +10,7 @@ __all__ = ["QUOTED", "VALUE", "owner_and_phase", "quoting_hint"]
 
 _QUOTED: Final = r'"[^"]+"'
 _ANY: Final = r'[^\s"](?:.*?\S)??'
-# Without quotes, nobody can tell where a name with the word "in" ends.
+# Without quotes, a name that contains the word "in" has no definite end.
 _PLAIN: Final = r'[^\s"](?:(?:(?!\sin\s).)*?\S)??'
 VALUE: Final = (
     r"(?P<measure>[a-z][a-z0-9_]*)"

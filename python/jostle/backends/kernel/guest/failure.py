@@ -19,7 +19,7 @@ def report(message: str) -> int:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the reason of an error of the file system; of several, that of the first."""
+    """Return the reason of the first error of the file system."""
     if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
         # The text of the error, after its number in brackets.
         return str(error.args[0][0][2]).rpartition("] ")[2].partition(": ")[0]
