@@ -19,7 +19,7 @@ _NEEDING_MARKS = frozenset({"dctcp", "prague"})
 _ALWAYS_MARKING = frozenset({"step_mark", "dualpi2", "cake"})
 """Queues that always mark and have no parameter `ecn`."""
 
-_SETTING_THE_FIRST_WINDOW = frozenset({"tcp-cache", "tcp-cache+", "tcp-wise"})
+_INITIAL_WINDOW_CACHES = frozenset({"tcp-cache", "tcp-cache+", "tcp-wise"})
 """Peer caches that only replace the initial window that a controller gets."""
 
 
@@ -33,7 +33,7 @@ def probable_mistakes(spec: Mapping[str, Any]) -> Iterator[str]:
     """
     yield from _flows_without_ecn_marking(spec)
     yield from _flows_that_may_never_start(spec)
-    yield from _flows_with_a_first_window_of_their_own(spec)
+    yield from _controllers_ignoring_initial_windows(spec)
 
 
 def _flows_that_may_never_start(spec: Mapping[str, Any]) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _flows_that_may_never_start(spec: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _flows_with_a_first_window_of_their_own(spec: Mapping[str, Any]) -> Iterator[str]:
+def _controllers_ignoring_initial_windows(spec: Mapping[str, Any]) -> Iterator[str]:
     """Yield a warning for each Python controller that ignores the initial window of its flow.
 
     Only the class can apply it: `cwnd` of a class may be a fixed window.
@@ -62,7 +62,7 @@ def _flows_with_a_first_window_of_their_own(spec: Mapping[str, Any]) -> Iterator
             continue
         packets, cache = flow["initial_window_packets"], flow.get("memory")
         ignored = [] if packets == usual else [f"initial_window = {packets}"]
-        if cache is not None and cache["name"] in _SETTING_THE_FIRST_WINDOW:
+        if cache is not None and cache["name"] in _INITIAL_WINDOW_CACHES:
             ignored.append(f'peer_cache = "{cache["name"]}"')
         if ignored:
             yield (
