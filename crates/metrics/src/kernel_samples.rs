@@ -128,10 +128,10 @@ impl KernelSamples {
             let last = self.nearest(moment);
             for sample in next..=last {
                 let now = self.times[sample].max(before).min(moment);
-                reporter.count_links(now, sample);
+                reporter.count_links(now);
                 reporter.sample(sample, now);
             }
-            reporter.count_links(moment, last);
+            reporter.count_links(moment);
             reporter.complete(moment);
             reporter.report_events(moment);
             reporter.count_flows(moment);
@@ -291,7 +291,7 @@ impl Transfer {
 }
 
 /// Counters of a link that were already reported to the recorder.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct ReportedLink {
     departures: Departures,
     sent_bytes: u64,
@@ -449,9 +449,8 @@ impl Reporter<'_> {
     }
 
     /// Reports the counters of links 1 ns before `moment`, because a link keeps time independently
-    /// of interval ends. The queueing delay of the packets sent is estimated from the queue length
-    /// at the sample `last` and the rate over ten packets or since the previous sample.
-    fn count_links(&mut self, moment: Time, last: usize) {
+    /// of interval ends. The queueing delay of the packets sent is estimated; see [`Departures`].
+    fn count_links(&mut self, moment: Time) {
         let now = Time::from_ns(moment.as_ns().saturating_sub(1));
         let samples = self.samples;
         for (number, (seen, reported)) in
@@ -465,7 +464,8 @@ impl Reporter<'_> {
                 0 => 0,
                 _ => grown(&seen.sent_bytes, &mut reported.sent_bytes),
             };
-            let waited = reported.departures.wait(now, reported.sent_bytes, seen.queue_bytes[last]);
+            let queue_bytes = samples.at(&seen.queue_bytes, moment) as f64;
+            let waited = reported.departures.wait(now, reported.sent_bytes, queue_bytes);
             for part in shared(bytes, packets) {
                 self.recorder.link_sent(now, now, number, part, waited);
             }
