@@ -1,24 +1,25 @@
 //! Failures of controllers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// The first failure of the controllers of a run, shared with the owner of the run.
 #[derive(Clone, Default)]
-pub struct Failure(Arc<Mutex<Option<String>>>);
+pub struct Failure(Arc<OnceLock<String>>);
 
 impl Failure {
     /// Returns whether a controller failed.
     pub fn is_set(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.0.get().is_some()
     }
 
-    /// Takes the place and the message.
-    pub fn take(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Returns the place and the message.
+    pub fn text(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
     }
 
     /// Stores a failure, unless there is one.
     pub(crate) fn set(&self, text: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
+        // The first failure stays.
+        let _ = self.0.set(text);
     }
 }

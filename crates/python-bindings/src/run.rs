@@ -279,8 +279,8 @@ fn simulate(
     if let Some(shortage) = shortage.get() {
         return Err(shortage.into());
     }
-    if let Some(text) = failure.take() {
-        return Err(Failure::Controller(text));
+    if let Some(text) = failure.text() {
+        return Err(Failure::Controller(text.to_owned()));
     }
     ran?;
     if watch.fault.is_set() {
@@ -360,7 +360,7 @@ impl CancellationCheck {
 
     /// Returns the exception for a run that ended with `error`.
     pub(crate) fn explain(&self, error: &jostle_sim::Error) -> PyErr {
-        match (error, self.raised.take().or_else(|| self.fault.take())) {
+        match (error, self.raised.take().or_else(|| self.fault.error())) {
             (_, Some(raised)) => raised,
             (jostle_sim::Error::Cancelled, None) => CancelledError::new_err(error.to_string()),
             (_, None) => PyValueError::new_err(error.to_string()),

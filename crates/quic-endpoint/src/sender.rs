@@ -35,8 +35,8 @@ pub(crate) fn run(
         wired.flush(now, |sent| counted.sent(sent))?;
         notes.take(&mut wired.end)?;
         samples.take(now, || counted.sample(&wired.end, &mut application.requested))?;
-        if let Some(text) = failure.take() {
-            return Err(HostError::Job(text));
+        if let Some(text) = failure.text() {
+            return Err(HostError::Job(text.to_owned()));
         }
     }
     notes.finish(&mut wired.end)?;

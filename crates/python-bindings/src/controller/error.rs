@@ -1,6 +1,6 @@
 //! Failures of controllers written in Python.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
@@ -15,17 +15,17 @@ create_exception!(
 
 /// The first failure of any controller of a run, shared with the owner of the run.
 #[derive(Clone, Default)]
-pub struct ControllerFailure(Arc<Mutex<Option<PyErr>>>);
+pub struct ControllerFailure(Arc<OnceLock<PyErr>>);
 
 impl ControllerFailure {
     /// Returns whether a controller failed.
     pub fn is_set(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.0.get().is_some()
     }
 
-    /// Takes the failure as an exception.
-    pub fn take(&self) -> Option<PyErr> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Returns the failure as an exception.
+    pub fn error(&self) -> Option<PyErr> {
+        self.0.get().map(|error| Python::attach(|py| error.clone_ref(py)))
     }
 
     /// Stores `error` of `method` of the controller of `flow`, unless an earlier failure is stored.
@@ -44,7 +44,8 @@ impl ControllerFailure {
             kept.set_cause(py, Some(error.clone_ref(py)));
             kept
         };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(kept);
+        // The first failure stays.
+        let _ = self.0.set(kept);
     }
 }
 
