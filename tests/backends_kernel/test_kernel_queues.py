@@ -68,6 +68,28 @@ def test_a_shaper_sends_at_its_rate(limit, backend):
     assert lost[0] == pytest.approx(lost[1], rel=0.4)
 
 
+PAUSES = """
+duration = "4 s"
+[bottleneck]
+rate = [["0 s", "10 Mbit/s"], ["1 s", "0 bit/s"], ["1.5 s", "10 Mbit/s"]]
+queue = { kind = "drop_tail", limit = "20 packets" }
+[[flows]]
+name = "one"
+controller = "reno"
+rtt = "40 ms"
+"""
+
+
+def test_packets_wait_while_a_link_pauses(backend):
+    """Little's law: the mean queue is the throughput times the mean delay, as in the simulator."""
+    spec = spec_of(PAUSES)
+    for record in (backend.run(spec), SimBackend().run(spec)):
+        found = record.summary["links"][0]["phases"]["overall"]
+        throughput_bps = record.summary["flows"][0]["phases"]["overall"]["throughput_bps"]
+        little_s = found["queue_length_mean_bytes"] * 8 / throughput_bps
+        assert found["queueing_delay_mean_s"] == pytest.approx(little_s, rel=0.02)
+
+
 @pytest.mark.parametrize("burst", ["20 kB", "100 kB"])
 def test_a_policer_costs_tcp_the_same(burst, backend):
     queue = f'{{ kind = "policer", rate = "10 Mbit/s", burst = "{burst}", limit = "100 kB" }}'
