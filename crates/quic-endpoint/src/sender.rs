@@ -50,6 +50,7 @@ struct Application {
     /// Time of the source's next action.
     turn: Time,
     opened: bool,
+    is_stopped: bool,
     /// The source waits until all written data are acknowledged.
     awaits: bool,
     /// Request times and sizes of messages since the previous sample.
@@ -63,6 +64,7 @@ impl Application {
             stop: flow.stop_ns.map_or(Time::NEVER, Time::from_ns),
             turn: Time::from_ns(job.due_ns),
             opened: false,
+            is_stopped: false,
             awaits: false,
             requested: Vec::new(),
         }
@@ -75,13 +77,16 @@ impl Application {
     /// Runs the source. Returns whether all data of an ending source were just acknowledged.
     fn act(&mut self, now: Time, end: &mut QuicEndpoint) -> Result<bool, HostError> {
         if now >= self.stop {
-            end.withdraw();
+            // Data that were never sent are not acknowledged, either.
+            self.awaits &= !end.withdraw();
             (self.turn, self.stop) = (Time::NEVER, Time::NEVER);
+            self.is_stopped = true;
             return Ok(false);
         }
         if self.awaits && end.is_drained() {
             self.awaits = false;
             match self.source.on_drained(now) {
+                Ok(_) if self.is_stopped => {}
                 Ok(turn) => self.turn = turn,
                 Err(_) => {
                     end.close(now);

@@ -44,17 +44,20 @@ super::definition::measures! {
         "queueing_delay_mean_s";
     |link, _| link.queueing_delay_mean_s;
 
-    /// Median of the queueing delays of packets, with an error below 1.6 %.
+    /// Median of the queueing delays of packets, with an error below 1.6 %; on the kernel an
+    /// estimate, like the mean.
     queueing_delay_p50_s: Option<f64>, "queueing_delay_p50", "median queueing delay", ROUND_TRIP,
         phase;
     |link, _| link.waited_p50_s;
 
-    /// 95th percentile of the queueing delays of packets, with an error below 1.6 %.
+    /// 95th percentile of the queueing delays of packets, with an error below 1.6 %; on the kernel an
+    /// estimate, like the mean.
     queueing_delay_p95_s: Option<f64>, "queueing_delay_p95", "p95 queueing delay",
         ROUND_TRIP, phase;
     |link, _| link.waited_p95_s;
 
-    /// 99th percentile of the queueing delays of packets, with an error below 1.6 %.
+    /// 99th percentile of the queueing delays of packets, with an error below 1.6 %; on the kernel an
+    /// estimate, like the mean.
     queueing_delay_p99_s: Option<f64>, "queueing_delay_p99", "p99 queueing delay",
         ROUND_TRIP, phase;
     |link, _| link.waited_p99_s;
