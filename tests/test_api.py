@@ -313,6 +313,42 @@ def test_numbers_of_runs_are_whole(name, value):
         jostle.run(SCENARIO, store=False, **{name: value})
 
 
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("backend", 3),
+        ("jobs", 0),
+        ("store", True),
+        ("executor", "processes"),
+        ("keep", "sumary"),
+        ("shard", 3),
+        ("overrides", 3),
+        ("overrides", {3: "5 s"}),
+        ("allow_code", "no"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_refused(argument, value):
+    with pytest.raises(InputError, match=f"^{argument}: "):
+        jostle.run(SCENARIO, **({"store": False} | {argument: value}))
+
+
+def test_scenarios_and_results_refuse_arguments_of_the_wrong_kind():
+    with pytest.raises(InputError, match=r"^overrides: "):
+        jostle.load(SCENARIO).set(3)
+    with pytest.raises(InputError, match="text"):
+        jostle.Scenario.from_toml(3)
+    results = jostle.run(SCENARIO, store=False, overrides={"duration": "1 s"})
+    with pytest.raises(InputError, match="no measure `3`"):
+        results.estimate(3)
+    with pytest.raises(InputError, match="no phase `3`"):
+        results.estimate("goodput", 3)
+    with pytest.raises(InputError, match="results"):
+        results.compare(3)
+    for condition in (99, -1):
+        with pytest.raises(InputError, match="condition"):
+            results.run_count(condition)
+
+
 @pytest.mark.parametrize("values", [{"repeats": 0}, {"seed": -1}, {"repeats": 10**9}])
 def test_numbers_of_runs_are_in_range(values):
     with pytest.raises(InputError, match=next(iter(values))):

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 import jostle
@@ -143,6 +143,43 @@ def test_segments_are_shown_as_far_as_they_are_whole(store: Path, tmp_path: Path
     assert table["rows"] == []
     assert list(whole.glob("segments/*/runs.parquet")), "a viewer moves nothing aside"
     made.close()
+
+
+def test_failed_runs_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "class Broken:\n    def on_ack(self, connection, ack):\n        raise ValueError('wrong')\n"
+    )
+    (tmp_path / "broken.toml").write_text(
+        'duration = "1 s"\nrepeats = 2\nbottleneck = { rate = "5 Mbit/s", queue = "fq_codel" }\n'
+        'flows = [{ name = "one", controller = "broken:Broken", rtt = "20 ms" }]\n'
+    )
+    place = tmp_path / "store"
+    words = ["run", str(tmp_path / "broken.toml"), "--store", str(place), "--allow-code"]
+    assert status(words) == 1
+    made = StoreServer(place)
+    threading.Thread(target=made.serve, daemon=True).start()
+    _, (plan,) = found(made, "plans")
+    assert (plan["done"], plan["failed"], plan["runs"]) == (0, 2, 2)
+    _, table = found(made, f"table?plan={plan['name']}&phase=&measure=")
+    assert (table["done"], table["failed"], table["runs"]) == (0, 2, 2)
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("charts?of={plan}:²", "write it as PLAN:CONDITION"),
+        ("charts?of={plan}:99", "4 conditions"),
+        ("runs?plan={plan}&condition=99", "4 conditions"),
+        ("runs?plan={plan}&condition=²", "missing or wrong"),
+        ("table?plan={plan}&phase=nosuch&measure=", "no phase `nosuch`"),
+    ],
+)
+def test_questions_that_have_no_answer_say_so(viewer: StoreServer, name: str, why: str) -> None:
+    _, (plan,) = found(viewer, "plans")
+    code, answer = found(viewer, quote(name.format(plan=plan["name"]), safe="?&=:"))
+    assert code == http.HTTPStatus.BAD_REQUEST
+    assert why in answer["error"]
 
 
 def test_a_sweep_is_shown_as_far_as_it_is(folders: Path, tmp_path: Path) -> None:

@@ -25,6 +25,12 @@ _NO_SCENARIO = (
 )
 
 
+_PATH = (str, os.PathLike)
+_BACKEND = 'the name of a backend, such as "sim", or a backend'
+_STORE = "a folder or the address of a store, or False for none"
+_EXECUTOR = "an executor as in concurrent.futures"
+
+
 def load(
     path: str | os.PathLike[str],
     overrides: Mapping[str, Any] | None = None,
@@ -134,6 +140,16 @@ def run(
     from jostle.store import default_store
     from jostle.store.object_storage import open_store
 
+    if jobs is not None:
+        check_integer("jobs", jobs)
+    _refuse(
+        backend=(backend, isinstance(backend, str) or hasattr(backend, "check"), _BACKEND),
+        jobs=(jobs, jobs is None or jobs > 0, "1 or more"),
+        store=(store, store is None or store is False or isinstance(store, _PATH), _STORE),
+        executor=(executor, executor is None or hasattr(executor, "submit"), _EXECUTOR),
+        keep=(keep, keep in ("series", "summary"), '"series" or "summary"'),
+        shard=(shard, shard is None or isinstance(shard, str), 'text such as "1/4"'),
+    )
     part = None if shard is None else Shard.parse(shard)
     plan = _warn_about_notes(
         _scenario(scenario, overrides, allow_code=allow_code).plan(repeats=repeats, seed=seed)
@@ -142,8 +158,6 @@ def run(
         raise InputError("give either jobs or an executor, which knows how many it takes")
     own = None
     if executor is None:
-        if jobs is not None:
-            check_integer("jobs", jobs)
         own = executor = local(jobs)
     session = Session(
         create(backend) if isinstance(backend, str) else backend,
@@ -244,6 +258,13 @@ def _scenario(
     if not hasattr(given, "plan"):
         raise InputError(_NO_SCENARIO.format(type(given).__name__))
     return given.set(overrides) if overrides else given
+
+
+def _refuse(**arguments: tuple[object, bool, str]) -> None:
+    """Report the first argument that does not fit: its value, whether it fits, what is expected."""
+    for name, (value, fits, expected) in arguments.items():
+        if not fits:
+            raise InputError(f"{name}: {value!r:.80} is not {expected}")
 
 
 def _page(results: ResultSet) -> str:

@@ -28,10 +28,10 @@ def close_to(name: str, known: Iterable[str]) -> list[str]:
     return [folded[key] for key in near]
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """Return a message that a name does not exist, with the most similar names."""
     names = list(dict.fromkeys(known))
-    close = close_to(name, names)
+    close = close_to(name, names) if isinstance(name, str) else []
     if close:
         return f"no {what} `{name}`; did you mean {' or '.join(f'`{c}`' for c in close)}?"
     return f"no {what} `{name}`: there is {', '.join(names) or 'none'}"

@@ -32,6 +32,25 @@ def late(record, flow: int = 0):
     return record.summary["flows"][flow]["phases"]["late"]
 
 
+def test_a_transfer_that_is_stopped_is_not_complete(backend, simulator):
+    stopped = """
+    source = { kind = "fixed", size = "2 MB" }
+    stop = "600 ms"
+    [[flows]]
+    name = "next"
+    controller = "cubic"
+    rtt = "40 ms"
+    after = "one"
+    """
+    spec = spec_of(SCENARIO + stopped)
+    for record in (backend.run(spec), simulator.run(spec)):
+        first, after = record.summary["flows"]
+        assert first["completion_time_s"] is None
+        # At most 600 ms at 10 Mbit/s, of 2 MB.
+        assert first["phases"]["overall"]["goodput_bps"] * 4 / 8 < 750_000
+        assert not after["phases"]["overall"]["goodput_bps"]
+
+
 @pytest.mark.parametrize(
     "controller",
     [

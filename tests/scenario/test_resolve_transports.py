@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 from jostle.quic.recipes import recipes
-from jostle.scenario import Registry, Scenario
+from jostle.scenario import Registry, Scenario, ScenarioError
 
 Read = Callable[..., Scenario]
 QUIC = {
@@ -147,6 +147,25 @@ def test_controllers_of_quic_implementations(read: Read) -> None:
     keys = 'rtt = "40 ms"\ntransport = { kind = "quic", implementation = "ngtcp2" }'
     run = spec(read(('rtt = "40 ms"', keys), ('"cubic"', '"bbr2"')))
     assert run["flows"][0]["controller"] == {"name": "bbr2", "parameters": {}}
+
+
+@pytest.mark.parametrize(
+    ("more", "flow", "refused"),
+    [
+        (", gso = 1", "", "transport.gso"),
+        (', crypto = "tls", ack_frequency = 9', "", "transport.ack_frequency"),
+        (', initial_mtu = "1350 B"', "", "transport.initial_mtu"),
+        ("", "initial_window = 32", "initial_window"),
+    ],
+)
+def test_other_implementations_are_told_no_more(
+    read: Read, more: str, flow: str, refused: str
+) -> None:
+    keys = (
+        f'rtt = "40 ms"\ntransport = {{ kind = "quic", implementation = "ngtcp2"{more} }}\n{flow}'
+    )
+    with pytest.raises(ScenarioError, match=f"flows.first.{refused}: nothing tells another"):
+        read(('rtt = "40 ms"', keys))
 
 
 def test_a_transport_can_be_varied_and_its_keys_too(read: Read) -> None:

@@ -176,6 +176,11 @@ class FinishedRuns:
     def run_count(self, condition: int) -> RunCount:
         """Return how many runs of a condition finished, and why the others failed.
 
+        Raises
+        ------
+        InputError
+            If there is no such condition.
+
         Examples
         --------
         >>> import jostle
@@ -183,6 +188,8 @@ class FinishedRuns:
         >>> str(results.run_count(0))
         '1 run'
         """
+        if not 0 <= condition < len(self.conditions):
+            raise InputError(f"condition {condition}: there are {len(self.conditions)}, from 0")
         return RunCount(len(self.runs_of(condition)), self._errors.get(condition, ()))
 
     def _all_identical(self, condition: int) -> bool:

@@ -483,6 +483,8 @@ class ResultSet(FinishedRuns):
         """
         from jostle.results.compare import compare
 
+        if not isinstance(other, ResultSet):
+            raise InputError(f"other: {other!r:.80} is no results: give those of another run")
         return compare(self, other, columns, phases, test=test).frame()
 
     def to_dict(self, phases: Sequence[str] = ()) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from jostle.errors import InputError
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath, line_of, positions
 from jostle.scenario.parsing.problems import (
@@ -88,6 +89,27 @@ class ScenarioSource:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     modules: Path | None = None
     points: Points | None = None
+
+    def __post_init__(self) -> None:
+        # A text such as "no" is true, too.
+        if not isinstance(self.allow_code, bool):
+            raise InputError(f"allow_code: {self.allow_code!r} is neither True nor False")
+        check_overrides(self.overrides)
+
+
+def check_overrides(overrides: object) -> None:
+    """Check that an argument maps keys to values.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+    """
+    if not isinstance(overrides, Mapping) or not all(isinstance(key, str) for key in overrides):
+        raise InputError(
+            f"overrides: {overrides!r:.80} does not map keys to values, as in "
+            '{"bottleneck.rate": "50 Mbit/s"}'
+        )
 
 
 class ParsedScenario(NamedTuple):

@@ -9,7 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from jostle.scenario.loading import ScenarioSource, read
+from jostle.errors import InputError
+from jostle.scenario.loading import ScenarioSource, check_overrides, read
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.parsing.key_lines import line_of, positions
 from jostle.scenario.parsing.problems import Problem, ScenarioError
@@ -88,6 +89,8 @@ class Scenario:
         >>> len(scenario.plan().runs)
         1
         """
+        if not isinstance(text, str):
+            raise InputError(f"text: {text!r:.80} is no TOML text: from_dict takes a dictionary")
         return load_text(text, name=name, allow_code=allow_code)
 
     @classmethod
@@ -159,7 +162,9 @@ class Scenario:
         """
         if self._origin is None:
             raise ValueError("this scenario was not read from a document")
-        overrides = {**self._origin.overrides, **(values or {}), **named}
+        values = {} if values is None else values
+        check_overrides(values)
+        overrides = {**self._origin.overrides, **values, **named}
         made = _load_source(replace(self._origin, overrides=overrides, points=None))
         if self._origin.points is None or made.design is None:
             return made
@@ -438,9 +443,7 @@ def load_text(
     text, document = parse(text, name)
     named = registry or Registry.of_engine()
     return _load_source(
-        ScenarioSource(
-            name, text, document, named, allow_code, dict(overrides or {}), modules=modules
-        )
+        ScenarioSource(name, text, document, named, allow_code, overrides or {}, modules=modules)
     )
 
 

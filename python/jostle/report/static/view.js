@@ -29,10 +29,11 @@
     const shown = state.plans.filter((plan) => plan.title.toLowerCase().includes(wanted));
     at("plans").replaceChildren(...shown.map((plan) => {
       const button = make("button", { type: "button", "aria-current": plan.name === state.plan ? "true" : false });
-      const going = plan.done < plan.runs ? `${plan.done} of ${plan.runs} runs` : `${plan.runs} ${plan.runs === 1 ? "run" : "runs"}`;
+      const failed = plan.failed ? `, ${plan.failed} failed` : "";
+      const going = plan.done < plan.runs ? `${plan.done} of ${plan.runs} runs${failed}` : `${plan.runs} ${plan.runs === 1 ? "run" : "runs"}`;
       const when = new Date(plan.when_s * 1000).toLocaleString();
       button.append(make("strong", {}, plan.title), make("span", { class: "quiet" }, `${going} · ${plan.backend} · ${when}`));
-      if (plan.done < plan.runs) button.append(make("progress", { max: plan.runs, value: plan.done }));
+      if (plan.done + plan.failed < plan.runs) button.append(make("progress", { max: plan.runs, value: plan.done }));
       button.addEventListener("click", () => open(plan.name));
       return make("li", {}, button);
     }));
@@ -56,7 +57,8 @@
     at("plan").hidden = false;
     at("title").textContent = table.title;
     const left = table.unreadable ? `, ${table.unreadable} cannot be read` : "";
-    at("facts").textContent = `${table.done} of ${table.runs} runs are there${table.read < table.done ? `, ${table.read} read so far` : ""}${left}`;
+    const failed = table.failed ? `, ${table.failed} failed` : "";
+    at("facts").textContent = `${table.done} of ${table.runs} runs are there${failed}${table.read < table.done ? `, ${table.read} read so far` : ""}${left}`;
     at("definition").textContent = table.measure.definition;
     drawChoice();
     drawTable();

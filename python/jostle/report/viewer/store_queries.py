@@ -53,6 +53,7 @@ class StoreQueries:
     def plans(self) -> list[dict[str, Any]]:
         """Return every plan with its progress, latest first."""
         present = self._runs()
+        failures = self._failures(present)
         found = []
         for name, when_s in plan_names(self.root):
             try:
@@ -70,9 +71,18 @@ class StoreQueries:
                     "conditions": len(plan.conditions),
                     "runs": len(runs),
                     "done": len(runs & present),
+                    "failed": failures.get(name, 0),
                 }
             )
         return found
+
+    def _failures(self, present: frozenset[str]) -> dict[str, int]:
+        """Return the number of failed runs by plan, as far as the store has a record of them."""
+        from jostle.runner.sweeps.plan_progress import progress_by_plan
+        from jostle.runner.sweeps.sweep_files import sweeps_of
+
+        every = progress_by_plan(self.root, sweeps_of(self.root), present)
+        return {plan.plan: plan.failed for plan in every if plan.plan}
 
     def table(self, name: str, phase: str, measure_name: str) -> dict[str, Any]:
         """Return a table of a measure over the conditions of a plan, for the runs that are stored.
@@ -89,7 +99,9 @@ class StoreQueries:
         shown = measure(measure_name) if measure_name else numbers.first_measure
         if shown.elsewhere:
             raise InputError(shown.elsewhere)
-        wanted = phase if phase in numbers.phases else numbers.phases[0]
+        if phase and phase not in numbers.phases:
+            raise InputError(unknown("phase", phase, numbers.phases))
+        wanted = phase or numbers.phases[0]
         main = [*application_measures(), *map(measure, SHOWN)]
         every = list(dict.fromkeys((shown, *main, *shown_measures())))
         return {
@@ -108,12 +120,14 @@ class StoreQueries:
             "read": read,
             "done": len({run for _, _, run in plan.runs} & present),
             "runs": len({run for _, _, run in plan.runs}),
+            "failed": self._failures(present).get(name, 0),
             "unreadable": numbers.unreadable,
         }  # fmt: skip
 
     def runs(self, name: str, condition: int) -> list[dict[str, Any]]:
         """Return the runs of a condition: seed, name, and whether each is stored."""
         plan = self._plan(name)
+        _check_condition(plan, condition, f"condition {condition}")
         present = self._runs()
         return [
             {"seed": seed, "run": run, "there": run in present}
@@ -163,11 +177,12 @@ class StoreQueries:
         name, _, rest = chosen.partition(":")
         plan = self._plan(name)
         words = rest.split(":")
-        if not all(word.isdigit() for word in words) or len(words) not in {1, 2}:
+        # Other scripts have digits, too.
+        whole = all(word.isascii() and word.isdigit() for word in words)
+        if not whole or len(words) not in {1, 2}:
             raise InputError(f"{chosen}: write it as PLAN:CONDITION or PLAN:CONDITION:SEED")
         condition, *seed = map(int, words)
-        if condition >= len(plan.conditions):
-            raise InputError(f"{chosen}: the plan has {len(plan.conditions)} conditions")
+        _check_condition(plan, condition, chosen)
         runs = [
             (its, run)
             for at, its, run in plan.runs
@@ -205,3 +220,8 @@ class StoreQueries:
             if changed != self._present[0]:
                 self._present = changed, self._reader.names()
             return self._present[1]
+
+
+def _check_condition(plan: StoredPlan, condition: int, asked: str) -> None:
+    if not 0 <= condition < len(plan.conditions):
+        raise InputError(f"{asked}: the plan has {len(plan.conditions)} conditions")

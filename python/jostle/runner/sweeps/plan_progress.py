@@ -54,8 +54,12 @@ class PlanProgress:
     sweeps: Sequence[Sweep]
 
 
-def progress_by_plan(store: Path, sweeps: Sequence[Sweep]) -> list[PlanProgress]:
+def progress_by_plan(
+    store: Path, sweeps: Sequence[Sweep], stored: frozenset[str] | None = None
+) -> list[PlanProgress]:
     """Group the sweeps of a store by the plans that they carry out, in their order.
+
+    `stored` are the names of the runs in the store; if None they are read.
 
     Raises
     ------
@@ -70,7 +74,9 @@ def progress_by_plan(store: Path, sweeps: Sequence[Sweep]) -> list[PlanProgress]
         begun = max((position for position, name in enumerate(names) if name), default=0)
         title = titles[begun] if begun < len(titles) else ""
         groups.setdefault((names[begun], title), []).append(sweep)
-    runs = _StoredRuns(store, Reader(store).names() if groups else frozenset(), quarantined(store))
+    if stored is None:
+        stored = Reader(store).names() if groups else frozenset()
+    runs = _StoredRuns(store, stored, quarantined(store))
     return [_plan_progress(runs, name, title, group) for (name, title), group in groups.items()]
 
 

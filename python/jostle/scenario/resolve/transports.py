@@ -94,6 +94,8 @@ def transport_spec(
             return "tcp", None, None
         case Quic():
             _only_of_tcp(flow, path, report)
+            if given.implementation is not None:
+                _only_of_own_quic(flow, given, path, report)
             windows = (window_bytes, bdp_bytes)
             quic = _quic_spec(flow, given, path, windows, report)
             where = (*path, "transport", "implementation")
@@ -151,6 +153,24 @@ def _only_of_tcp(flow: Flow, path: KeyPath, report: Report) -> None:
     for key, why in _ONLY_OF_TCP.items():
         if getattr(flow, key) != type(flow).model_fields[key].default:
             report.add((*path, key), why, (*path, "transport"))
+
+
+def _only_of_own_quic(flow: Flow, quic: Quic, path: KeyPath, report: Report) -> None:
+    """Refuse keys that no program of another implementation is told."""
+    at = (*path, "transport")
+    asked: list[tuple[KeyPath, Flow | Quic, str]]
+    asked = [((*path, "initial_window"), flow, "initial_window")]
+    asked += [((*at, key), quic, key) for key in type(quic).model_fields if key != "implementation"]
+    for where, table, key in asked:
+        # Every program encrypts.
+        usual = ("tls",) if key == "crypto" else ()
+        default = type(table).model_fields[key].default
+        if key in table.model_fields_set - {"kind"} and getattr(table, key) not in (
+            default,
+            *usual,
+        ):
+            message = "nothing tells another implementation to use it — remove this key"
+            report.add(where, message, (*at, "implementation"))
 
 
 def _quic_spec(
