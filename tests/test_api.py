@@ -337,7 +337,7 @@ def test_scenarios_and_results_refuse_arguments_of_the_wrong_kind():
         jostle.load(SCENARIO).set(3)
     with pytest.raises(InputError, match="text"):
         jostle.Scenario.from_toml(3)
-    results = jostle.run(SCENARIO, store=False, overrides={"duration": "1 s"})
+    results = jostle.run(SCENARIO, store=False)
     with pytest.raises(InputError, match="no measure `3`"):
         results.estimate(3)
     with pytest.raises(InputError, match="no phase `3`"):

@@ -65,3 +65,10 @@ def test_an_ambiguous_end_lists_the_keys() -> None:
 
 def test_a_tuned_key_takes_a_unique_end() -> None:
     assert load_text(TEXT).variable("old.controller.beta").key == "flows.old.controller.beta"
+
+
+def test_a_key_of_many_parts_is_refused_at_once() -> None:
+    key = "flows.new." + "x." * 100_000 + "rtt"
+    for overrides, text in (({key: "1 ms"}, TEXT), ({}, f'{TEXT}"{key}" = ["1 ms"]\n')):
+        with pytest.raises(ScenarioError, match="too long for a key"):
+            load_text(text, overrides=overrides)

@@ -32,6 +32,7 @@ __all__ = [
 _NAMED: Final = ("flows", "links")
 _VARIED: Final = ("grid", "sample")
 """Tables whose keys are scenario keys."""
+_LONGEST_KEY: Final = 10_000
 _NOT_BARE: Final = re.compile(r'"[^"]*"|\'[^\']*\'|(?<=\.)\*(?=\.)')
 """Quoted parts of a key, which are kept, or an asterisk, which TOML does not allow unquoted."""
 WORD_KEYS: Final = {
@@ -206,6 +207,9 @@ def parse_value(text: str) -> Any:
 
 
 def _split(key: str) -> list[str]:
+    # The time for reading a key is quadratic in its parts.
+    if len(key) > _LONGEST_KEY:
+        raise QuantityError(f'"{key[:40]}…" is too long for a key')
     quoted = _NOT_BARE.sub(lambda found: '"*"' if found[0] == "*" else found[0], key)
     parts = []
     try:
