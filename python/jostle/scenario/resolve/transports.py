@@ -156,7 +156,7 @@ def _only_of_tcp(flow: Flow, path: KeyPath, report: Report) -> None:
 
 
 def _only_of_own_quic(flow: Flow, quic: Quic, path: KeyPath, report: Report) -> None:
-    """Refuse keys that no program of another implementation is told."""
+    """Refuse keys that have no effect on the programs of another implementation."""
     at = (*path, "transport")
     asked: list[tuple[KeyPath, Flow | Quic, str]]
     asked = [((*path, "initial_window"), flow, "initial_window")]
