@@ -332,6 +332,15 @@ def test_arguments_of_the_wrong_kind_are_refused(argument, value):
         jostle.run(SCENARIO, **({"store": False} | {argument: value}))
 
 
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("paths", 3), ("paths", [3]), ("flows", 0), ("flows", "3"), ("interval", 3), ("store", 3)],
+)
+def test_captures_need_arguments_of_their_kinds(argument, value):
+    with pytest.raises(InputError, match=f"^{argument}: "):
+        jostle.analyze(**({"paths": "none.pcap"} | {argument: value}))
+
+
 def test_scenarios_and_results_refuse_arguments_of_the_wrong_kind():
     with pytest.raises(InputError, match=r"^overrides: "):
         jostle.load(SCENARIO).set(3)

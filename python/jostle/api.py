@@ -123,6 +123,11 @@ def run(
         Failed runs are listed in `failures` and cause a warning. Flows whose controllers need ECN
         marks (`dctcp`, `prague`) on a path without a marking queue cause a warning too.
 
+    Raises
+    ------
+    InputError
+        If an argument does not fit, or the backend does not support a run.
+
     Examples
     --------
     >>> import jostle
@@ -214,7 +219,8 @@ def analyze(
     Raises
     ------
     InputError
-        If a file is not a capture, or contains nothing that can be measured.
+        If an argument does not fit, a file is not a capture, or contains nothing that can be
+        measured.
 
     Examples
     --------
@@ -224,8 +230,17 @@ def analyze(
     """
     from jostle import measurements
     from jostle.measurements.progress import read_progress
+    from jostle.scenario.plan import check_integer
     from jostle.store.store import Store
 
+    check_integer("flows", flows)
+    several = isinstance(paths, Sequence) and all(isinstance(path, _PATH) for path in paths)
+    _refuse(
+        paths=(paths, isinstance(paths, _PATH) or several, "a path or a list of paths"),
+        flows=(flows, flows > 0, "1 or more"),
+        interval=(interval, isinstance(interval, str), 'text such as "100 ms"'),
+        store=(store, store is None or isinstance(store, _PATH), "a folder, or None"),
+    )
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     with read_progress(given, shown=progress) as told:
         results = measurements.analyze(

@@ -51,6 +51,17 @@ def test_a_transfer_that_is_stopped_is_not_complete(backend, simulator):
         assert not after["phases"]["overall"]["goodput_bps"]
 
 
+def test_a_source_that_is_stopped_writes_no_more(backend, simulator):
+    stopped = """
+    source = { kind = "request_response", size = "20 kB", think_time = "10 ms" }
+    stop = "600 ms"
+    """
+    spec = spec_of(SCENARIO + stopped)
+    for record in (backend.run(spec), simulator.run(spec)):
+        assert record.summary["flows"][0]["phases"]["overall"]["goodput_bps"] > 0
+        assert not late(record)["goodput_bps"]
+
+
 @pytest.mark.parametrize(
     "controller",
     [

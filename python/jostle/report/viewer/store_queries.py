@@ -81,7 +81,10 @@ class StoreQueries:
         from jostle.runner.sweeps.plan_progress import progress_by_plan
         from jostle.runner.sweeps.sweep_files import sweeps_of
 
-        every = progress_by_plan(self.root, sweeps_of(self.root), present)
+        try:
+            every = progress_by_plan(self.root, sweeps_of(self.root), present)
+        except StoreError:
+            return {}
         return {plan.plan: plan.failed for plan in every if plan.plan}
 
     def table(self, name: str, phase: str, measure_name: str) -> dict[str, Any]:
