@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from jostle.cli.detach import last_lines, real_store
+from jostle.cli.sweep import _sweep_line
 from jostle.errors import InputError, StoreError
 from jostle.results import Failure
 from jostle.runner.progress import Progress, lasting
@@ -567,6 +568,7 @@ def test_runs_that_failed_and_were_stored_since_are_done(tmp_path: Path) -> None
         progress.failed(Failure(0, 1, "its worker died"))
     (part,) = progress_by_plan(tmp_path, sweeps_of(tmp_path))
     assert (part.total, part.done, part.failed, part.left) == (1, 0, 1, 0)
+    assert "finished, 1 of 1 (1 failed)" in _sweep_line(part.sweeps[0], part)
     folder = tmp_path / run
     folder.mkdir()
     (part,) = progress_by_plan(tmp_path, sweeps_of(tmp_path))

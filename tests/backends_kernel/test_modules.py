@@ -176,6 +176,7 @@ def test_both_ends_have_it_with_ecn(
         (['{ name = "kernel:mine", incraese = 1 }'], r"no such parameter: increase"),
         (['{ name = "kernel:mine", increase = 0.5 }'], r"whole numbers or texts"),
         (['{ name = "kernel:mine", increase = \'a"b\' }'], r"cannot read this text"),
+        (['"kernel:cubic"'], r"Linux's own here, and no module: write \"cubic\""),
         (['"kernel:absent"'], r"`jostle setup module FILE.c --name absent`"),
         (
             [ANY, '{ name = "kernel:mine", increase = 1 }'],

@@ -85,7 +85,12 @@ STUBBORN = "trap '' TERM INT HUP; echo begun; sleep 300 & sleep 300 & sleep 300"
 
 def test_timeout_leaves_nothing(tmp_path: Path, script: Path, guests: Path) -> None:
     with pytest.raises(GuestTimeoutError, match=r"within 0\.3 s; it said:\n  begun"):
-        run_guest(fake(tmp_path, STUBBORN), script, {}, timeout_s=0.3)
+        run_guest(
+            fake(tmp_path, f"echo Failed to initialize ubd device 0; {STUBBORN}"),
+            script,
+            {},
+            timeout_s=0.3,
+        )
     assert group_of(tmp_path) == []
     assert list(guests.iterdir()) == []
 

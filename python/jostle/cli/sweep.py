@@ -271,7 +271,8 @@ def _sweep_line(sweep: Sweep, plan: PlanProgress) -> str:
     if progress.total == plan.total and (len(plan.sweeps) == 1 or not plan.left):
         # The record of the sweep is some seconds old; the runs of the plan were counted now.
         done = plan.done + plan.failed
-    words = [f"{sweep.name} {sweep.state}", f"{done} of {progress.total}"]
+    failed = f" ({progress.failed} failed)" if progress.failed else ""
+    words = [f"{sweep.name} {sweep.state}", f"{done} of {progress.total}{failed}"]
     words += pace_words(progress.rate, progress.remaining_runs) if sweep.state == "running" else []
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(command.began_s))
     words.append(f"process {command.process} of {command.host}, begun {since}")

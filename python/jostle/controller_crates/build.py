@@ -34,7 +34,7 @@ __all__ = ["ControllerCrate", "compile_crate", "kernel_object", "library_file"]
 _PACKAGE: Final = "jostle-crate-library"
 _LIBRARY, _OBJECT = "library", "bridge.o"
 _AROUND: Final = ".around"
-"""Folder of the package around the crate, whose name begins with a letter."""
+"""Folder of the package around the crate, which has short paths in messages as a part of it."""
 _SHOWN_LINES: Final = 60
 _WRAPPER: Final = """\
 [package]
@@ -44,13 +44,14 @@ edition = "2024"
 
 [lib]
 crate-type = ["cdylib"]
+path = ".lib.rs"
 
 [features]
 kernel = ["jostle-kernel-bridge/kernel"]
 library = ["jostle-kernel-bridge/library"]
 
 [dependencies]
-controller = {{ package = "{name}", path = "../{name}" }}
+controller = {{ package = "{name}", path = "{name}" }}
 jostle-controllers = {{ version = "={version}", default-features = false }}
 
 [dependencies.jostle-kernel-bridge]
@@ -59,6 +60,7 @@ default-features = false
 features = ["exported"]
 
 [workspace]
+exclude = ["{name}"]
 
 [profile.release]
 panic = "unwind"
@@ -215,7 +217,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _write(source: CrateSource, folder: Path) -> None:
     """Write the crate, and a package around it that has the C functions."""
-    copy = folder / source.package
+    copy = folder / _AROUND / source.package
     shutil.rmtree(copy, ignore_errors=True)
     for path, content in source.files.items():
         file = copy / path
@@ -226,7 +228,7 @@ def _write(source: CrateSource, folder: Path) -> None:
     )
     for path, text in (
         (MANIFEST, manifest),
-        ("src/lib.rs", _EXPORT),
+        (".lib.rs", _EXPORT),
         (".cargo/config.toml", dependencies.settings(with_bridge=True)),
     ):
         file = folder / _AROUND / path
@@ -282,7 +284,7 @@ def _run(
     if status == 0:
         return
     # The user knows the source by its own folder.
-    copy = str(folder / source.package)
-    lines = [line.replace(copy, str(source.folder)) for line in said[:_SHOWN_LINES]]
+    copy = f" {source.package}/"
+    lines = [line.replace(copy, f" {source.folder}/") for line in said[:_SHOWN_LINES]]
     listed = "\n".join(f"  {line}" for line in lines)
     raise CompilerError(f"the crate {source.folder} cannot be compiled:\n{listed}")

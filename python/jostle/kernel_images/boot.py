@@ -22,6 +22,8 @@ from jostle.safe_io.scratch_folder import temporary_folder
 _POLL_S = 0.02
 _MAX_TEXT_LINES = 20_000
 _TAIL_LINES = 20
+_NO_DISK = "Failed to initialize ubd device"
+"""What a kernel without a disk says at every start."""
 _PANIC = re.compile(r"Kernel panic - not syncing: .*")
 _LEAST_ROOM_BYTES = 256 << 20
 
@@ -294,5 +296,5 @@ def _memory_folder(memory_mb: int) -> Path:
 
 
 def _tail(text: str) -> str:
-    lines = text.splitlines()
+    lines = [line for line in text.splitlines() if not line.startswith(_NO_DISK)]
     return "\n".join(f"  {line}" for line in lines[-_TAIL_LINES:]) or "  (nothing)"

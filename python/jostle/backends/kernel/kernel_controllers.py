@@ -128,6 +128,8 @@ class KernelOffer:
             left_out = ", ".join(self.changed.facts["left_out"]) or "nothing"
             text = f"the kernel {self.changed.name} has no controller `{name}`: there is "
             return Problem(key, f"{text}{', '.join(has)}; left out of it was {left_out}")
+        if name in {"reno", *CONTROLLERS}:
+            return Problem(key, f'`{name}` is Linux\'s own here, and no module: write "{name}"')
         others = [module.kernel_version for module in _known(name).modules]
         version = self._image.version
         text = f"there is no module `{name}` for this kernel, Linux {version}"

@@ -41,6 +41,7 @@ _HANDSHAKE_HINT = (
     "Linux calls pkts_acked, and cong_avoid or cong_control, for the ACK of the handshake before "
     "init: the data of the connection are zero then"
 )
+_LOOP_HINT = "a loop in the module that does not end stops the whole kernel"
 _NO_ROOM = os.strerror(errno.ENOSPC)
 
 # Concurrent real-time runs would disturb each other.
@@ -103,20 +104,22 @@ def run_job(
                     cancelled=cancelled,
                 )
             except GuestError as error:
-                raise KernelRunError(_broken(str(error), modules)) from error
+                raise KernelRunError(_broken(error, modules)) from error
             check_output(output, folder)
             yield folder, output.wall_s
     except OSError as error:
         raise KernelRunError(f"{tempfile.gettempdir()}: {error.strerror or error}") from error
 
 
-def _broken(text: str, modules: Sequence[str]) -> str:
+def _broken(error: GuestError, modules: Sequence[str]) -> str:
     """Return the message of a broken guest, which begins with the user's modules."""
+    text = str(error)
     if not modules:
         return text
     named = ", ".join(f"`{name}`" for name in modules)
-    hint = f"\n{_HANDSHAKE_HINT}" if _HANDSHAKE in text else ""
-    return f"with the kernel module {named} of yours, {text}{hint}"
+    hints = [_LOOP_HINT] if isinstance(error, GuestTimeoutError) else []
+    hints += [_HANDSHAKE_HINT] if _HANDSHAKE in text else []
+    return "\n".join([f"with the kernel module {named} of yours, {text}", *hints])
 
 
 def write_script(folder: Path, program: str) -> Path:
