@@ -76,6 +76,23 @@ impl Ranges {
         Some((joined.start, joined.end))
     }
 
+    /// Returns how many bytes of `start..end` are in the set.
+    pub fn overlap_bytes(&self, start: u64, end: u64) -> u64 {
+        let first = self.0.partition_point(|range| range.end <= start);
+        let within = self.0[first..].iter().take_while(|range| range.start < end);
+        within.map(|range| range.end.min(end).saturating_sub(range.start.max(start))).sum()
+    }
+
+    /// Removes `start..end`, which is inside one range.
+    pub fn remove(&mut self, start: u64, end: u64) {
+        let at = self.0.partition_point(|range| range.end <= start);
+        let Some(&range) = self.0.get(at).filter(|range| range.start < end) else { return };
+        let below = Range { end: start, ..range };
+        let above = Range { start: end, ..range };
+        let rest = [below, above].into_iter().filter(|part| part.start < part.end);
+        self.0.splice(at..=at, rest);
+    }
+
     /// Removes all bytes below `byte`.
     pub fn forget_before(&mut self, byte: u64) {
         let removed = self.0.partition_point(|range| range.end <= byte);
@@ -116,6 +133,21 @@ mod tests {
         assert_eq!(ranges.take_from(6), None);
         assert_eq!(ranges.take_from(7), Some(41));
         assert_eq!(ranges.highest(), None);
+    }
+
+    #[test]
+    fn parts_of_a_range_are_removed() {
+        let mut ranges = Ranges::default();
+        ranges.add(range(10, 40), |_, _| {});
+        ranges.add(range(50, 60), |_, _| {});
+        assert_eq!(ranges.overlap_bytes(0, 100), 40);
+        assert_eq!(ranges.overlap_bytes(35, 52), 7);
+        ranges.remove(20, 30);
+        assert_eq!(ranges.overlap_bytes(0, 100), 30);
+        assert!(ranges.covers(10, 20) && ranges.covers(30, 40) && !ranges.covers(20, 21));
+        ranges.remove(30, 40);
+        ranges.remove(45, 50);
+        assert_eq!(ranges.after(20).map(|range| range.start), Some(50));
     }
 
     #[test]

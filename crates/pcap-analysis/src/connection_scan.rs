@@ -18,11 +18,17 @@ pub(crate) struct Direction {
     pub largest_payload_bytes: u32,
     /// The largest payload of packets that fit in an Ethernet frame without segmentation offload.
     pub largest_on_wire_bytes: u32,
+    /// Number of packets with that payload, and with any payload.
+    largest_on_wire_packets: u64,
+    data_packets: u64,
     pub first_ns: u64,
     pub last_ns: u64,
     /// MSS option of its SYN.
     pub mss: Option<u16>,
     pub scale: Option<u8>,
+    /// Sequence numbers of its SYN and its FIN.
+    syn: Option<u32>,
+    fin: Option<u32>,
     /// Whether the snap length cut the options of its SYN.
     pub has_cut_syn: bool,
     /// Whether its packets carry time stamps.
@@ -45,6 +51,26 @@ impl Direction {
     pub fn queues_ahead(&self) -> bool {
         const FEWEST: u32 = 20;
         self.probed >= FEWEST && self.queued > self.probed / 2
+    }
+
+    /// Returns the bytes of data, each counted once, if the capture includes SYN and FIN.
+    pub fn data_bytes(&self) -> Option<u64> {
+        const NUMBERS: u64 = 1 << 32;
+        let low = u64::from(self.fin?.wrapping_sub(self.syn?.wrapping_add(1)));
+        // The payload, which includes retransmissions, says how often the numbers wrapped.
+        let wraps = (self.payload_bytes.saturating_sub(low) + NUMBERS / 2) / NUMBERS;
+        Some(low + wraps * NUMBERS)
+    }
+
+    /// Returns whether payloads that fit into no Ethernet frame consist of several that do.
+    fn has_merged_packets(&self) -> bool {
+        /// Smallest usual MSS (RFC 9293 §3.7.1).
+        const SMALLEST_BYTES: u32 = 536;
+        let (frame, largest) = (self.largest_on_wire_bytes, self.largest_payload_bytes);
+        frame >= SMALLEST_BYTES
+            && largest > frame
+            && (largest.is_multiple_of(frame)
+                || self.largest_on_wire_packets * 20 > self.data_packets)
     }
 
     fn record_reply(&mut self, at_ns: u64, now_ns: u64) {
@@ -86,8 +112,6 @@ pub(crate) struct Connection {
     pub opened: Option<(usize, u32)>,
     pub syn_ns: Option<u64>,
     pub syn_ack_ns: Option<u64>,
-    /// Whether each end sent a FIN.
-    pub closed: [bool; 2],
 }
 
 impl Connection {
@@ -99,7 +123,6 @@ impl Connection {
             opened: None,
             syn_ns: None,
             syn_ack_ns: None,
-            closed: [false; 2],
         }
     }
 
@@ -109,8 +132,12 @@ impl Connection {
 
     /// Returns the payload of a full-sized segment of a direction: the MSS option of its receiver,
     /// less the bytes of the time stamp option (RFC 6691). A sender that offers a smaller MSS
-    /// has a smaller MTU, unless it sent larger segments. It is never less than the largest payload
-    /// in one Ethernet frame, and never more than the largest payload seen.
+    /// has a smaller MTU, unless it sent larger segments that are no multiples of it. It is never
+    /// more than the largest payload seen.
+    ///
+    /// Without the handshake, it is the largest payload in one Ethernet frame if larger ones are
+    /// multiples of it, or if many packets have it: the larger ones are segments before segmentation
+    /// (TSO), or after reassembly (GRO).
     pub fn mss_bytes(&self, direction: usize) -> u32 {
         const STAMPS_BYTES: u32 = 12;
         let [own, other] = [self.directions[direction], self.directions[1 - direction]];
@@ -123,9 +150,12 @@ impl Connection {
             Some(offered) => {
                 let stamps = if own.has_stamps && other.has_stamps { STAMPS_BYTES } else { 0 };
                 let offered = u32::from(offered).saturating_sub(stamps);
-                offered.max(own.largest_on_wire_bytes).clamp(1, largest)
+                let sent = own.largest_on_wire_bytes;
+                let is_merged = offered > 0 && sent.is_multiple_of(offered);
+                if is_merged { offered } else { offered.max(sent) }.clamp(1, largest)
             }
-            // The handshake was not captured. A payload larger than a jumbo frame is a TSO segment.
+            None if own.has_merged_packets() => own.largest_on_wire_bytes,
+            // A payload larger than a jumbo frame is a TSO segment.
             None if largest > JUMBO_BYTES => jostle_units::FULL_PAYLOAD_BYTES,
             None => largest,
         }
@@ -147,8 +177,13 @@ impl Connection {
         stats.packets += 1;
         stats.payload_bytes += u64::from(payload_bytes);
         stats.largest_payload_bytes = stats.largest_payload_bytes.max(payload_bytes);
+        stats.data_packets += u64::from(payload_bytes > 0);
         if packet.wire_bytes <= jostle_units::FULL_PACKET_BYTES {
-            stats.largest_on_wire_bytes = stats.largest_on_wire_bytes.max(payload_bytes);
+            if payload_bytes > stats.largest_on_wire_bytes {
+                (stats.largest_on_wire_bytes, stats.largest_on_wire_packets) = (payload_bytes, 0);
+            }
+            stats.largest_on_wire_packets +=
+                u64::from(payload_bytes == stats.largest_on_wire_bytes);
         }
         stats.understands_marks |= packet.understands_marks;
         if let Body::Tcp(segment) = &packet.body {
@@ -163,12 +198,15 @@ impl Connection {
             self.opened = Some((direction, segment.sequence));
             self.syn_ns = Some(now_ns);
         }
-        self.closed[direction] |= segment.fin;
         let (one, other) = {
             let [a, b] = &mut self.directions;
             if direction == 0 { (a, b) } else { (b, a) }
         };
+        if segment.fin {
+            one.fin = Some(segment.sequence.wrapping_add(segment.payload_bytes));
+        }
         if segment.syn {
+            one.syn = Some(segment.sequence);
             one.mss = segment.mss.or(one.mss);
             one.scale = segment.scale.or(one.scale);
             one.has_cut_syn |= segment.is_cut;
@@ -295,6 +333,17 @@ impl ConnectionScan {
         }
         survey.options = stream.needed_options();
         Ok((survey, stream))
+    }
+
+    /// Returns when the capture began: in captures by jostle, at the start of the run.
+    pub fn began_ns(&self) -> u64 {
+        if self.about.has_own_clock { 0 } else { self.first_ns }
+    }
+
+    /// Returns the time after the last packet, or in captures by jostle the end of the run.
+    pub fn ended_ns(&self) -> u64 {
+        let own = self.about.ended_ns.filter(|_| self.about.has_own_clock);
+        own.unwrap_or(0).max(self.last_ns.saturating_add(1))
     }
 
     fn add(&mut self, time_ns: u64, packet: &Packet, all: &mut Connections) {

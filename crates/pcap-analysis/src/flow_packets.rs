@@ -127,7 +127,7 @@ fn alone(plan: &FlowSelection, flow: &Flow) -> FlowSelection {
     (flow.sender, flow.receiver) =
         if at_sender { (first(flow.sender), None) } else { (None, first(flow.receiver)) };
     flow.given.flow = FlowId(0);
-    flow.given.has_other_end = false;
+    flow.given.other_end = None;
     FlowSelection {
         files: vec![plan.files[file]],
         shifts_ns: vec![plan.shifts_ns[file]],

@@ -12,6 +12,7 @@ use jostle_units::FlowId;
 use crate::AnalysisOptions;
 use crate::connection_scan::{Connection, ConnectionScan};
 use crate::sender::KnownFlowFacts;
+use crate::transit::CaptureWindow;
 
 /// A direction is measured as a flow if it carries at least 1/10 of the connection's payload.
 /// Smaller directions carry requests.
@@ -48,8 +49,8 @@ pub(crate) struct Flow {
     pub start_ns: u64,
     pub stop_ns: u64,
     pub understands_marks: bool,
-    /// Whether the capture includes its SYN and FIN.
-    pub is_whole: bool,
+    /// Bytes of its data, each counted once, if the capture includes its SYN and FIN.
+    pub data_bytes: Option<u64>,
     /// Names of its ends, as far as they show which flows have the same direction.
     pub hosts: [Option<String>; 2],
     /// Location in the capture near its sender, if there is one.
@@ -123,8 +124,9 @@ fn belong_together(one: &ConnectionScan, other: &ConnectionScan) -> bool {
                     && ["scenario", "network", "seed"].into_iter().all(same);
             same("run") && is_one_run
         }
-        (false, false) => shared(one, other)
-            .any(|(a, b)| is_near_source(a, 0) != is_near_source(b, 0) && a.opened == b.opened),
+        (false, false) => {
+            shared(one, other).any(|(a, b)| is_near_source(a, 0) != is_near_source(b, 0))
+        }
         _ => false,
     }
 }
@@ -156,9 +158,13 @@ fn is_same(a: &Connection, b: &Connection) -> bool {
 }
 
 /// Returns whether the capture point is on the source's side of a direction: nearer to the source
-/// than to the destination, or before the bottleneck.
+/// than to the destination, or before the bottleneck. Data without ACKs show what has passed the
+/// capture point, so they count as received there.
 fn is_near_source(connection: &Connection, direction: usize) -> bool {
     let [to, from] = [direction, 1 - direction].map(|at| connection.directions[at]);
+    if connection.ends.tcp && from.packets == 0 {
+        return false;
+    }
     match (to.echo_ns, from.echo_ns) {
         (Some(to_ns), Some(from_ns)) => {
             to.queues_ahead() || (to_ns >= from_ns && !from.queues_ahead())
@@ -170,7 +176,7 @@ fn is_near_source(connection: &Connection, direction: usize) -> bool {
 impl FlowSelection {
     fn of(files: Vec<usize>, surveys: &[ConnectionScan], options: &AnalysisOptions) -> Self {
         let all: Vec<&ConnectionScan> = files.iter().map(|at| &surveys[*at]).collect();
-        let shifts_ns = shifts(&all);
+        let (shifts_ns, are_aligned) = shifts(&all);
         let mut plan = Self {
             files,
             duration_ns: duration(&all, &shifts_ns),
@@ -188,6 +194,7 @@ impl FlowSelection {
                 plan.add(&all, FlowLocation { file, connection: at, direction: 0 });
             }
         }
+        plan.find_other_ends(&all);
         plan.flows.sort_by_key(|flow| std::cmp::Reverse(flow.payload_bytes));
         plan.left_out += plan.flows.len().saturating_sub(options.flows);
         plan.flows.truncate(options.flows);
@@ -205,6 +212,15 @@ impl FlowSelection {
         }
         plan.interval_ns = interval_ns;
         plan.note(&all, options, interval_ns);
+        let are_compared =
+            |flow: &Flow| flow.transport == Transport::Tcp && flow.given.other_end.is_some();
+        if !are_aligned && plan.flows.iter().any(are_compared) {
+            plan.notes.push(
+                "no handshake shows how the clocks of the captures differ: one-way delays assume \
+                 that they do not"
+                    .to_owned(),
+            );
+        }
         plan
     }
 
@@ -236,13 +252,13 @@ impl FlowSelection {
                 Some(known) => {
                     known.start_ns = known.start_ns.min(flow.start_ns);
                     known.stop_ns = known.stop_ns.max(flow.stop_ns);
+                    known.data_bytes = known.data_bytes.or(flow.data_bytes);
                     let own = if near { &mut known.sender } else { &mut known.receiver };
                     *own = Some(place);
                 }
                 None => self.flows.push(flow),
             }
         }
-        self.agree();
     }
 
     fn flow(&self, survey: &ConnectionScan, place: FlowLocation, near: bool) -> Flow {
@@ -259,10 +275,10 @@ impl FlowSelection {
         let start_ns = at(opened.unwrap_or(direction.first_ns)).min(self.duration_ns - 1);
         Flow {
             name: own.map_or_else(|| format!("{from} > {to}"), str::to_owned),
-            controller: match (connection.ends.tcp, own.and(survey.about.says("controller"))) {
-                (true, Some(name)) => name.to_owned(),
-                (true, None) => UNKNOWN.to_owned(),
-                (false, _) => Algorithm::NONE.to_owned(),
+            controller: match own.and(survey.about.says("controller")) {
+                Some(name) => name.to_owned(),
+                None if connection.ends.tcp || connection.is_quic => UNKNOWN.to_owned(),
+                None => Algorithm::NONE.to_owned(),
             },
             transport: match (connection.ends.tcp, connection.is_quic) {
                 (true, _) => Transport::Tcp,
@@ -278,13 +294,13 @@ impl FlowSelection {
                     _ if direction.has_cut_syn || other.has_cut_syn => None,
                     _ => connection.opened.and(connection.syn_ack_ns).map(|_| 0),
                 },
-                has_other_end: false,
+                other_end: None,
             },
             payload_bytes: direction.payload_bytes,
             start_ns,
             stop_ns: at(connection.last_ns()).max(start_ns + 1),
             understands_marks: direction.understands_marks,
-            is_whole: connection.opened.is_some() && connection.closed[place.direction],
+            data_bytes: direction.data_bytes(),
             hosts: [None, None],
             sender: near.then_some(place),
             receiver: (!near).then_some(place),
@@ -322,9 +338,15 @@ impl FlowSelection {
         others.iter().all(|other| own > *other).then_some(false)
     }
 
-    fn agree(&mut self) {
+    /// Notes for each flow with captures of both ends when that near the receiver was running.
+    fn find_other_ends(&mut self, all: &[&ConnectionScan]) {
         for flow in &mut self.flows {
-            flow.given.has_other_end = flow.sender.is_some() && flow.receiver.is_some();
+            let (Some(_), Some(receiver)) = (flow.sender, flow.receiver) else { continue };
+            let (survey, shift_ns) = (all[receiver.file], self.shifts_ns[receiver.file]);
+            flow.given.other_end = Some(CaptureWindow {
+                begins_ns: survey.began_ns().saturating_add_signed(shift_ns),
+                ends_ns: survey.ended_ns().saturating_add_signed(shift_ns),
+            });
         }
     }
 
@@ -405,6 +427,19 @@ impl FlowSelection {
                      blocks and time stamps in them are unknown"
                 ));
             }
+            let of_data = |one: &&Connection| {
+                let [there, back] = one.directions;
+                let carries_data = there.payload_bytes + back.payload_bytes > 0;
+                one.ends.tcp && carries_data && there.packets.min(back.packets) == 0
+            };
+            let silent = survey.connections.iter().filter(of_data).count();
+            if silent > 0 {
+                let all = survey.connections.len();
+                self.notes.push(format!(
+                    "{name} has only one direction of {silent} of {all} connections: without ACKs, \
+                     throughput and goodput count what passed the capture point"
+                ));
+            }
             if survey.too_many {
                 self.notes.push(format!("{name} has more connections than jostle distinguishes"));
             }
@@ -456,22 +491,25 @@ fn largest(survey: &ConnectionScan, count: usize) -> Vec<usize> {
     all
 }
 
-/// Returns the clock offset of each file. In captures by jostle, time 0 is the start of the run; in
-/// others, it is the first packet.
-fn shifts(all: &[&ConnectionScan]) -> Vec<i64> {
+/// Returns the clock offset of each file, and whether handshakes show all of them. In captures by
+/// jostle, time 0 is the start of the run; in others, it is the first packet.
+fn shifts(all: &[&ConnectionScan]) -> (Vec<i64>, bool) {
     if all.iter().all(|survey| survey.about.has_own_clock) {
-        return vec![0; all.len()];
+        return (vec![0; all.len()], true);
     }
     let mut shifts: Vec<i64> = all.iter().map(|_| 0).collect();
+    let mut are_aligned = true;
     for at in 1..all.len() {
-        shifts[at] = shared(all[0], all[at]).find_map(|(a, b)| clocks_differ(a, b)).unwrap_or(0);
+        let shift = shared(all[0], all[at]).find_map(|(a, b)| clocks_differ(a, b));
+        are_aligned &= shift.is_some();
+        shifts[at] = shift.unwrap_or(0);
     }
     let first = all
         .iter()
         .zip(&shifts)
         .map(|(survey, shift)| survey.first_ns.saturating_add_signed(*shift));
     let first = i64::try_from(first.min().unwrap_or(0)).unwrap_or(i64::MAX);
-    shifts.iter().map(|shift| shift.saturating_sub(first)).collect()
+    (shifts.iter().map(|shift| shift.saturating_sub(first)).collect(), are_aligned)
 }
 
 /// Returns the clock offset of `b` relative to `a`. It is 0 if then no packet arrives before it was
@@ -486,11 +524,10 @@ fn clocks_differ(a: &Connection, b: &Connection) -> Option<i64> {
 }
 
 fn duration(all: &[&ConnectionScan], shifts_ns: &[i64]) -> u64 {
-    let last = all.iter().zip(shifts_ns).map(|(survey, shift_ns)| {
-        let own = survey.about.ended_ns.filter(|_| survey.about.has_own_clock);
-        let last_ns = own.unwrap_or(0).max(survey.last_ns.saturating_add(1));
-        last_ns.saturating_add_signed(*shift_ns)
-    });
+    let last = all
+        .iter()
+        .zip(shifts_ns)
+        .map(|(survey, shift_ns)| survey.ended_ns().saturating_add_signed(*shift_ns));
     last.max().unwrap_or(1).max(1)
 }
 
@@ -500,7 +537,7 @@ pub(crate) fn file_name(path: &Path) -> String {
 
 fn flow_spec(flow: &Flow) -> FlowSpec {
     const HEADERS_BYTES: u32 = jostle_units::MTU_BYTES - jostle_units::FULL_PAYLOAD_BYTES;
-    let is_complete_transfer = flow.is_whole && flow.transport == Transport::Tcp;
+    let whole_bytes = flow.data_bytes.filter(|_| flow.transport == Transport::Tcp);
     FlowSpec {
         name: flow.name.clone(),
         group: None,
@@ -522,11 +559,9 @@ fn flow_spec(flow: &Flow) -> FlowSpec {
         after: None,
         start_ns: flow.start_ns,
         stop_ns: Some(flow.stop_ns),
-        source: if is_complete_transfer {
-            SourceSpec::Fixed { bytes: Quantity::Constant(flow.payload_bytes) }
-        } else {
-            SourceSpec::Bulk
-        },
+        source: whole_bytes.map_or(SourceSpec::Bulk, |bytes| SourceSpec::Fixed {
+            bytes: Quantity::Constant(bytes),
+        }),
         arrivals: None,
         mtu_bytes: flow.given.mss_bytes.saturating_add(HEADERS_BYTES),
         pacing: false,

@@ -265,8 +265,16 @@ impl<'a> FlowFollower<'a> {
         let followed = &mut self.flows[flow.index()];
         let at_sender = place.sender.is_some_and(|place| place.file == file);
         let ack = match (at_sender, &mut followed.sending, &mut followed.receiving) {
-            (true, Some(sending), _) => sending.came(now_ns, segment, &mut self.recorder),
-            (_, _, Some(receiving)) => receiving.on_ack_sent(now_ns, segment),
+            (true, Some(sending), receiving) => {
+                let ack = sending.came(now_ns, segment, &mut self.recorder);
+                if let (Some(ack), Some(receiving)) = (&ack, receiving)
+                    && place.given.other_end.is_some_and(|window| !window.includes(now_ns))
+                {
+                    receiving.take_acknowledged(now_ns, ack, segment, &mut self.recorder);
+                }
+                ack
+            }
+            (_, _, Some(receiving)) => receiving.on_ack_sent(now_ns, segment, &mut self.recorder),
             _ => None,
         };
         if let (Some(diagram), Some(ack)) = (&mut self.diagram, ack) {
@@ -277,7 +285,7 @@ impl<'a> FlowFollower<'a> {
             (None, Some(receiving)) => receiving.is_complete(),
             (None, None) => false,
         };
-        if complete && !followed.is_complete && place.is_whole {
+        if complete && !followed.is_complete && place.data_bytes.is_some() {
             followed.is_complete = true;
             let (now, start) = (Time::from_ns(now_ns), Time::from_ns(followed.start_ns));
             self.recorder.flow_completed(now, flow.into(), now.since(start));
@@ -336,7 +344,7 @@ impl<'a> FlowFollower<'a> {
                 forget_sender(&mut record, FlowId::at(number));
             }
             if followed.is_tcp {
-                let seen = followed.finish(self.plan.duration_ns);
+                let seen = followed.finish();
                 record.summary.flows[number].captured = Some(CapturedSummary::of(&seen));
             }
         }
@@ -369,12 +377,11 @@ impl FollowedFlow {
         }
     }
 
-    /// Combines the counters of the captures at both ends, which end at `end_ns`.
-    fn finish(self, end_ns: u64) -> CaptureCounters {
+    /// Combines the counters of the captures at both ends.
+    fn finish(self) -> CaptureCounters {
         match (self.sending, self.receiving) {
-            (Some(sending), Some(receiving)) => {
-                let sent = sending.sent_packets() - sending.transit.at_end(end_ns);
-                let both_ends = Some((sent, receiving.received_packets()));
+            (Some(mut sending), Some(receiving)) => {
+                let both_ends = sending.path_counts();
                 let (sender, receiver) = (sending.finish(), receiving.finish());
                 CaptureCounters {
                     out_of_order: receiver.out_of_order,

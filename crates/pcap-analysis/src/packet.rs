@@ -88,6 +88,14 @@ impl Segment {
         &self.blocks[..usize::from(self.block_count)]
     }
 
+    /// Returns the first byte of each full-sized packet of the segment, which begins at `start`, with
+    /// its time stamp.
+    pub fn packet_keys(&self, start: u64, mss_bytes: u32) -> impl Iterator<Item = (u64, u32)> {
+        let stamp = self.stamps.map_or(0, |(value, _)| value);
+        let end = start + u64::from(self.payload_bytes);
+        (start..end).step_by(mss_bytes as usize).map(move |first| (first, stamp))
+    }
+
     /// Sequence numbers that the segment occupies: payload, SYN and FIN.
     pub fn length(&self) -> u32 {
         self.payload_bytes + u32::from(self.syn) + u32::from(self.fin)

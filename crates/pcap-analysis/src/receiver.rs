@@ -16,8 +16,8 @@ use crate::time_sequence::{AckPacket, DataPacket, Kind};
 
 /// Maximum number of time stamps that wait for their echo.
 const STAMPS_MAX: usize = 1 << 12;
-/// Without time stamps and handshake: a packet that fills a gap within this time was reordered, not
-/// retransmitted.
+/// A packet that follows its ACK within this time was captured late, and one that fills a gap was
+/// reordered, if there are neither time stamps nor a handshake. Neither was retransmitted.
 const OVERTAKEN_NS: u64 = 3_000_000;
 
 /// State of a flow's receiver, reconstructed from a capture near it.
@@ -31,16 +31,21 @@ pub(crate) struct CapturedReceiver {
     high: u64,
     /// Data received out of order.
     beyond: Ranges,
+    /// Data that was acknowledged, but not captured.
+    unseen: Ranges,
+    /// Header bytes of a data packet.
+    header_bytes: u32,
     /// Time stamps of sent ACKs, newest last, and when each was first seen.
     stamps: VecDeque<(u32, u64)>,
     rtt_ns: u64,
     least: MinFullPacketRtt,
-    finished: bool,
+    /// End of the data, where the sequence number of the FIN is.
+    fin: Option<u64>,
     acknowledged_end: bool,
+    has_acks: bool,
     closed_window: bool,
     scale: Option<u8>,
     window_bytes: Option<u64>,
-    received_packets: u64,
     burst_end: u64,
     seen: CaptureCounters,
     opening: HandshakeTimes,
@@ -54,15 +59,17 @@ impl CapturedReceiver {
             next: None,
             high: 0,
             beyond: Ranges::default(),
+            unseen: Ranges::default(),
+            header_bytes: jostle_units::HEADER_BYTES,
             stamps: VecDeque::new(),
             rtt_ns: 0,
             least: MinFullPacketRtt::default(),
-            finished: false,
+            fin: None,
             acknowledged_end: false,
+            has_acks: false,
             closed_window: false,
             scale: given.scale,
             window_bytes: None,
-            received_packets: 0,
             burst_end: 0,
             seen: CaptureCounters {
                 out_of_order: Some(0),
@@ -90,15 +97,17 @@ impl CapturedReceiver {
             return None;
         }
         count_options(&mut self.seen, segment);
-        self.finished |= segment.fin;
-        if segment.payload_bytes == 0 {
-            return None;
-        }
-        if self.next.is_none() {
+        if self.next.is_none() && segment.payload_bytes > 0 {
             self.begin(first(segment.sequence));
         }
         let start = near(self.high, segment.sequence);
         let end = start + u64::from(segment.payload_bytes);
+        if segment.fin {
+            self.fin = Some(end);
+        }
+        if segment.payload_bytes == 0 {
+            return None;
+        }
         let next = self.next.unwrap_or(start);
         if start > self.high + WINDOW_MAX || end + WINDOW_MAX < self.high {
             return None;
@@ -107,18 +116,27 @@ impl CapturedReceiver {
             return None;
         }
         let packets = segment.payload_bytes.div_ceil(self.given.mss_bytes);
-        self.received_packets += u64::from(packets);
         self.seen.capable += u64::from(packet.understands_marks) * u64::from(packets);
         self.seen.marked += u64::from(packet.is_marked) * u64::from(packets);
         let came = self.judge(now_ns, start, end, segment);
         self.count(came, start, end, packets);
         let (now, connection) = (Time::from_ns(now_ns), self.given.flow.into());
-        let headers = packet.wire_bytes.saturating_sub(segment.payload_bytes).min(256);
-        let wire_bytes = segment.payload_bytes + packets * headers;
-        to.received(now, connection, wire_bytes);
-        self.take(now_ns, start, end, segment, to);
+        self.header_bytes = packet.wire_bytes.saturating_sub(segment.payload_bytes).min(256);
+        let wire_bytes = segment.payload_bytes + packets * self.header_bytes;
+        if came == Kind::OutOfOrder && self.unseen.covers(start, end) {
+            // It counted when it was acknowledged.
+            self.unseen.remove(start, end);
+        } else {
+            to.received(now, connection, wire_bytes);
+            self.take(now_ns, start, end, segment, to);
+        }
         match from {
-            Some(from) => travelled(now_ns, segment, packets, from, connection, to),
+            Some(from) => {
+                for key in segment.packet_keys(start, self.given.mss_bytes) {
+                    from.transmissions.arrived(now_ns, key);
+                }
+                travelled(now_ns, segment, packets, from, connection, to);
+            }
             None => {
                 let again = matches!(came, Kind::Again | Kind::Twice);
                 to.sent_payload(now, connection, (packets, u64::from(wire_bytes), 0), again);
@@ -141,6 +159,14 @@ impl CapturedReceiver {
 
     fn judge(&self, now_ns: u64, start: u64, end: u64, segment: &Segment) -> Kind {
         let next = self.next.unwrap_or(start);
+        // It was captured after its ACK.
+        if let Some(gap) = self.unseen.after(start).filter(|gap| gap.start <= start)
+            && end <= gap.end
+            && (segment.stamps.is_none_or(|(stamp, _)| !is_after(stamp, gap.stamp))
+                || now_ns.saturating_sub(gap.since_ns) < OVERTAKEN_NS)
+        {
+            return Kind::OutOfOrder;
+        }
         if end <= next || self.beyond.covers(start.max(next), end) {
             return Kind::Twice;
         }
@@ -228,11 +254,17 @@ impl CapturedReceiver {
     }
 
     /// Processes a segment that the receiver sends. Returns the ACK, once data was seen.
-    pub fn on_ack_sent(&mut self, now_ns: u64, segment: &Segment) -> Option<AckPacket> {
+    pub fn on_ack_sent(
+        &mut self,
+        now_ns: u64,
+        segment: &Segment,
+        to: &mut Recorder,
+    ) -> Option<AckPacket> {
         self.opening.see(segment, now_ns, false);
         if segment.syn || segment.rst || !segment.ack {
             return None;
         }
+        self.has_acks = true;
         count_options(&mut self.seen, segment);
         self.seen.sack_acks += u64::from(!segment.blocks().is_empty());
         self.seen.echoes += u64::from(segment.ece);
@@ -241,8 +273,10 @@ impl CapturedReceiver {
         self.closed_window = is_closed;
         self.window_bytes = self.scale.map(|scale| u64::from(segment.window) << scale.min(14));
         let number = self.next.map(|next| near(next, segment.acknowledgment));
-        if let (Some(next), Some(number)) = (self.next, number) {
-            self.acknowledged_end |= self.finished && number > next;
+        if let Some(number) = number {
+            let end = self.fin.unwrap_or(u64::MAX);
+            self.acknowledged_end |= number > end;
+            self.take_unseen(now_ns, number.min(end), segment, to);
         }
         if let Some((stamp, _)) = segment.stamps {
             self.wait_for(stamp, now_ns);
@@ -250,6 +284,56 @@ impl CapturedReceiver {
         let ack_packet =
             |number| AckPacket { number, origin: self.origin(), scale: self.given.scale };
         number.map(ack_packet)
+    }
+
+    /// Counts data that an ACK acknowledges near the sender while the receiver was not captured.
+    pub fn take_acknowledged(
+        &mut self,
+        now_ns: u64,
+        ack: &AckPacket,
+        segment: &Segment,
+        to: &mut Recorder,
+    ) {
+        self.begin(ack.origin);
+        self.take_unseen(now_ns, ack.number, segment, to);
+    }
+
+    /// Counts data up to `number` as received: it was acknowledged, but the capture does not have it.
+    fn take_unseen(&mut self, now_ns: u64, number: u64, segment: &Segment, to: &mut Recorder) {
+        let Some(next) = self.next.filter(|next| number > *next && number <= *next + WINDOW_MAX)
+        else {
+            return;
+        };
+        let stamp = segment.stamps.map_or(0, |(_, echo)| echo);
+        let mut bytes = number - next - self.beyond.overlap_bytes(next, number);
+        bytes += u64::from(self.header_bytes) * bytes.div_ceil(u64::from(self.given.mss_bytes));
+        let mut at = next;
+        while at < number {
+            let known = self.beyond.after(at).map(|range| (range.start.max(at), range.end));
+            let (start, end) = known.unwrap_or((number, number));
+            if at < start.min(number) {
+                let gap = Range {
+                    start: at,
+                    end: start.min(number),
+                    stamp,
+                    is_acked: true,
+                    since_ns: now_ns,
+                };
+                self.unseen.add(gap, |_, _| {});
+            }
+            at = end.max(start);
+        }
+        let now = Time::from_ns(now_ns);
+        to.received(now, self.given.flow.into(), u32::try_from(bytes).unwrap_or(u32::MAX));
+        let mut next = number;
+        self.beyond.forget_before(number);
+        while let Some(further) = self.beyond.take_from(next) {
+            next = next.max(further);
+        }
+        self.high = self.high.max(next);
+        self.unseen.forget_before(next.saturating_sub(WINDOW_MAX));
+        to.delivered(now, self.given.flow.into(), next - self.next.unwrap_or(next));
+        self.next = Some(next);
     }
 
     /// Remembers the time stamp of an ACK. Its echo will give an RTT sample.
@@ -284,14 +368,13 @@ impl CapturedReceiver {
         self.window_bytes
     }
 
-    /// Returns the number of data packets received.
-    pub fn received_packets(&self) -> u64 {
-        self.received_packets
-    }
-
     /// Returns the counters of the flow.
     pub fn finish(self) -> CaptureCounters {
+        // Without ACKs, the capture may be near the sender: packets that pass twice were lost later.
+        let only_here = |count: Option<u64>| count.filter(|_| self.has_acks);
         CaptureCounters {
+            spurious: only_here(self.seen.spurious),
+            loss_bursts: only_here(self.seen.loss_bursts),
             handshake_s: self.opening.took_ns.map(seconds),
             sender_side_s: self.opening.sender_side_ns.map(seconds),
             full_rtt_min_s: self.least.full_ns.map(seconds),
@@ -318,7 +401,7 @@ fn travelled(
         _ => return,
     };
     if let Some(delay_ns) = now_ns.checked_sub(sent_ns) {
-        from.transit.arrived(sent_ns, delay_ns);
+        from.transmissions.took(delay_ns);
         for _ in 0..packets {
             to.packet_transit(
                 Time::from_ns(now_ns),

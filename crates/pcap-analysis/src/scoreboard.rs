@@ -110,23 +110,28 @@ impl CapturedScoreboard {
         self.pieces.partition_point(|piece| piece.end() <= byte)
     }
 
-    /// Adds a packet of new data.
-    pub fn push(&mut self, start: u64, length: u32, now_ns: u64, stamp: u32) {
+    /// Adds a packet of data that was not yet captured.
+    pub fn insert(&mut self, start: u64, length: u32, now_ns: u64, stamp: u32) {
         if self.pieces.len() >= PIECES_MAX {
             self.drop_first();
         }
         self.bytes += u64::from(length);
-        self.pieces.push_back(OutstandingPacket {
-            start,
-            length,
-            first_ns: now_ns,
-            last_ns: now_ns,
-            first_stamp: stamp,
-            last_stamp: stamp,
-            times: 1,
-            is_sacked: false,
-            is_lost: false,
-        });
+        let is_last = self.pieces.back().is_none_or(|last| last.end() <= start);
+        let at = if is_last { self.pieces.len() } else { self.index(start) };
+        self.pieces.insert(
+            at,
+            OutstandingPacket {
+                start,
+                length,
+                first_ns: now_ns,
+                last_ns: now_ns,
+                first_stamp: stamp,
+                last_stamp: stamp,
+                times: 1,
+                is_sacked: false,
+                is_lost: false,
+            },
+        );
     }
 
     fn drop_first(&mut self) -> Option<OutstandingPacket> {

@@ -10,7 +10,7 @@ use crate::packet::{Packet, Segment};
 use crate::scoreboard::{CapturedScoreboard, NewlyAcked, OutstandingPacket};
 use crate::sequence_number::{Block, WINDOW_MAX, blocks, first, is_after, near};
 use crate::time_sequence::{AckPacket, DataPacket, Kind};
-use crate::transit::PacketsInTransit;
+use crate::transit::{CaptureWindow, Transmissions};
 
 /// Number of retransmitted ranges that are kept to match them with D-SACKs.
 const RETRANSMISSIONS_MAX: usize = 1 << 10;
@@ -36,8 +36,8 @@ pub(crate) struct KnownFlowFacts {
     pub mss_bytes: u32,
     /// Window scale of the receiver. `None` if the capture does not include the handshake.
     pub scale: Option<u8>,
-    /// Whether another capture, taken near the receiver, records the arrivals of this flow.
-    pub has_other_end: bool,
+    /// When another capture, taken near the receiver, records the arrivals of this flow.
+    pub other_end: Option<CaptureWindow>,
 }
 
 /// State of a flow's sender, reconstructed from a capture near it.
@@ -71,8 +71,8 @@ pub(crate) struct CapturedSender {
     repeated_packets: u64,
     spurious_packets: u64,
     sent_packets: u64,
-    /// Packets on their way to the capture at the other end.
-    pub transit: PacketsInTransit,
+    /// Transmissions that the capture at the other end can record.
+    pub transmissions: Transmissions,
     opening: HandshakeTimes,
     sent_data: bool,
 }
@@ -89,6 +89,11 @@ pub(crate) struct HandshakeTimes {
 }
 
 impl HandshakeTimes {
+    /// Returns whether the capture includes a segment of the handshake.
+    pub fn is_seen(&self) -> bool {
+        self.syn_ns.is_some() || self.syn_ack_ns.is_some()
+    }
+
     /// Updates the times with a segment of either direction.
     pub fn see(&mut self, segment: &Segment, now_ns: u64, is_from_sender: bool) {
         if segment.syn && segment.ack {
@@ -203,7 +208,7 @@ impl CapturedSender {
             repeated_packets: 0,
             spurious_packets: 0,
             sent_packets: 0,
-            transit: PacketsInTransit::default(),
+            transmissions: Transmissions::default(),
             opening: HandshakeTimes::default(),
             sent_data: false,
         }
@@ -255,8 +260,10 @@ impl CapturedSender {
         self.seen.capable += u64::from(packet.understands_marks) * u64::from(packets);
         self.seen.marked += u64::from(packet.is_marked) * u64::from(packets);
         self.sent_packets += u64::from(packets);
-        if self.given.has_other_end {
-            self.transit.sent(now_ns, packets);
+        if let Some(window) = self.given.other_end {
+            for key in segment.packet_keys(start, self.given.mss_bytes) {
+                self.transmissions.sent(now_ns, key, window);
+            }
         }
         let mut kind = Kind::New;
         if start < self.high {
@@ -296,19 +303,24 @@ impl CapturedSender {
             to.sent_payload(now, self.given.flow.into(), (0, 0, start - self.high), false);
             self.high = start;
         }
-        let mut at = self.high;
-        let mut packets = 0;
-        while at < end {
-            let length = (end - at).min(u64::from(self.given.mss_bytes)) as u32;
-            self.outstanding.push(at, length, now_ns, stamp);
-            at += u64::from(length);
-            packets += 1;
-        }
+        let packets = self.add_outstanding(self.high, end, now_ns, stamp);
         let payload_bytes = end - self.high;
         self.last_is_short = !payload_bytes.is_multiple_of(u64::from(self.given.mss_bytes));
         self.high = end;
         let wire_bytes = payload_bytes + u64::from(packets) * u64::from(self.header_bytes);
         to.sent_payload(now, self.given.flow.into(), (packets, wire_bytes, payload_bytes), false);
+    }
+
+    /// Adds the packets of data that was not yet captured. Returns their number.
+    fn add_outstanding(&mut self, start: u64, end: u64, now_ns: u64, stamp: u32) -> u32 {
+        let (mut at, mut packets) = (start, 0);
+        while at < end {
+            let length = (end - at).min(u64::from(self.given.mss_bytes)) as u32;
+            self.outstanding.insert(at, length, now_ns, stamp);
+            at += u64::from(length);
+            packets += 1;
+        }
+        packets
     }
 
     fn sent_again(
@@ -331,6 +343,9 @@ impl CapturedSender {
             Some(_) => !is_after(stamp, hole.stamp),
             None => hole.is_acked,
         }) {
+            self.unseen.remove(start, end);
+            // What was acknowledged before counts as received already.
+            self.add_outstanding(start.max(self.acknowledged), end, now_ns, stamp);
             to.sent_payload(now, self.given.flow.into(), (packets, wire_bytes, 0), false);
             *self.seen.out_of_order.get_or_insert(0) += u64::from(packets);
             return Kind::OutOfOrder;
@@ -397,10 +412,14 @@ impl CapturedSender {
         let arrived = self.on_ack(number, segment);
         let lost_packets = self.outstanding.judge(self.given.mss_bytes);
         self.see_window(number, segment);
-        if number > self.acknowledged && self.seen.initial_window_packets.is_none() {
+        if number > self.acknowledged
+            && self.seen.initial_window_packets.is_none()
+            && self.opening.is_seen()
+        {
             self.seen.initial_window_packets = Some(self.sent_packets);
         }
         let advanced = number.saturating_sub(self.acknowledged);
+        let unseen_bytes = self.unseen.overlap_bytes(self.acknowledged, number);
         self.count_duplicates(advanced, segment);
         self.acknowledged = self.acknowledged.max(number);
         let timed = arrived.timed();
@@ -414,7 +433,7 @@ impl CapturedSender {
                 self.srtt_ns - self.srtt_ns / 8 + rtt_ns / 8
             };
         }
-        self.record_ack(now_ns, &arrived, advanced, (rtt, lost_packets), to);
+        self.record_ack(now_ns, &arrived, (advanced, unseen_bytes), (rtt, lost_packets), to);
         self.judge_limits();
         Some(AckPacket { number, origin: self.origin(), scale: self.given.scale })
     }
@@ -492,14 +511,17 @@ impl CapturedSender {
         &mut self,
         now_ns: u64,
         arrived: &NewlyAcked,
-        advanced: u64,
+        (advanced, unseen_bytes): (u64, u64),
         (rtt_ns, lost_packets): (Option<u64>, u32),
         to: &mut Recorder,
     ) {
         let (now, connection) = (Time::from_ns(now_ns), self.given.flow.into());
-        if !self.given.has_other_end {
-            let headers = u64::from(arrived.packets) * u64::from(self.header_bytes);
-            let bytes = u32::try_from(arrived.bytes + headers).unwrap_or(u32::MAX);
+        if self.given.other_end.is_none() {
+            // Data that the capture did not record was received, too.
+            let unseen_packets = unseen_bytes.div_ceil(u64::from(self.given.mss_bytes));
+            let packets = u64::from(arrived.packets) + unseen_packets;
+            let headers = packets * u64::from(self.header_bytes);
+            let bytes = u32::try_from(arrived.bytes + unseen_bytes + headers).unwrap_or(u32::MAX);
             to.received(now, connection, bytes);
             to.delivered(now, connection, advanced);
         }
@@ -563,9 +585,9 @@ impl CapturedSender {
         self.right_edge.map(|edge| edge.saturating_sub(self.acknowledged))
     }
 
-    /// Returns the number of data packets sent.
-    pub fn sent_packets(&self) -> u64 {
-        self.sent_packets
+    /// Returns the number of packets that the path carried, and how many of them arrived.
+    pub fn path_counts(&mut self) -> Option<(u64, u64)> {
+        std::mem::take(&mut self.transmissions).counts(self.given.other_end?)
     }
 
     /// Returns the counters of the flow.

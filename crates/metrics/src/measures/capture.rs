@@ -69,7 +69,8 @@ measures_of_a_run! {
     sack_acks: Option<u64>, "sack_acks", "ACKs with SACK blocks", PACKETS;
         |seen| Some(count(seen.sack_acks));
     /// Capture at both ends: data packets that left the sender and did not arrive ÷ data packets
-    /// that left the sender. Packets that could still be on their way at the end do not count.
+    /// that left the sender. Packets that the capture near the receiver could not see do not count:
+    /// it was not yet running, or had ended when they arrived.
     path_loss: Option<f64>, "path_loss", "path loss rate", PERCENT;
         |seen| {
             let (sent, received) = seen.both_ends?;
