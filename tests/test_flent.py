@@ -92,6 +92,15 @@ def test_rates_windows_and_round_trips_of_flent_are_measured(tmp_path):
     assert any("retransmissions" in note for note in results.said)
 
 
+def test_sequence_numbers_of_pings_wrap(tmp_path):
+    document = flent()
+    for ping in document["raw_values"]["Ping (ms) ICMP"]:
+        ping["seq"] = (ping["seq"] + 65_531) % 65_536
+    one, seen = of(jostle.analyze(packed(tmp_path / "a.flent.gz", document)), "Ping (ms) ICMP")
+    assert (one["pings"]["sent"], one["pings"]["lost"]) == (9, 1)
+    assert seen["rtt_mean_s"] == pytest.approx(0.040)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -205,11 +205,11 @@ SPOILT = pytest.mark.parametrize("how", ["device", "pipe", "huge"])
         ("icmp_seq=1 " * 80_000, "no reply"),
         (
             "".join(f"64 bytes: icmp_seq={n} ttl=57 time=12 ms\n" for n in (1, 999999999)),
-            "999999999 pings from the first reply to the last — at most 2000000",
+            "999999999 pings: at most 2000000 are read",
         ),
         (
-            "".join(f"64 bytes: icmp_seq={n % 2 * 65535} time=1 ms\n" for n in range(20_000)),
-            "pings from the first reply to the last — at most 2000000",
+            "".join(f"64 bytes: icmp_seq={n % 2 * 30000} time=1 ms\n" for n in range(20_000)),
+            "pings: at most 2000000 are read",
         ),
     ],
 )

@@ -157,6 +157,9 @@ def test_irtt_tells_both_ways_where_clocks_agree(write: Write) -> None:
     assert values(found, "loss") == [0, 1, 0]
     assert values(found, "up")[2] == 0.012
     assert np.isnan(found.columns[0].values[1])
+    # A log whose start was cut off begins at 0, too.
+    cut = {**document, "round_trips": trips[:0:-1]}
+    assert read(write("cut.json", json.dumps(cut))).start_s.tolist() == [0, 0.02]
     trips[0]["delay"]["send"] = -5  # type: ignore[index]
     skewed = read(write("b.json", json.dumps(document)))
     assert [one.name for one in skewed.columns] == ["rtt", "down", "loss"]

@@ -34,6 +34,7 @@ from jostle.measurements.log_samples import (
     spec,
 )
 from jostle.measurements.unknown_values import Unknown
+from jostle.scenario.traces.ping_output import SequenceNumbers
 
 VERSION: Final = 4
 """Version of the format that is written."""
@@ -215,6 +216,7 @@ def _pings(
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Take round trips; those that are missing between two numbers (`seq`), or `lost`, are lost."""
     known: dict[int, tuple[float, float | None]] = {}
+    numbers = SequenceNumbers()
     for at, value in enumerate(values):
         lost = bool(value.get("lost"))
         if not lost and value.get("val") is None:
@@ -223,7 +225,7 @@ def _pings(
         if rtt_s is not None and not 0 <= rtt_s < 3600:
             raise ValueError(f"{name}: a round trip of {rtt_s} s")
         sent_s = float(value["t"]) - from_s - (rtt_s or 0.0)
-        known.setdefault(int(value.get("seq", at)), (sent_s, rtt_s))
+        known.setdefault(numbers.unwrap(int(value.get("seq", at))), (sent_s, rtt_s))
     if not known:
         return None
     first, last = min(known), max(known)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -11,22 +10,13 @@ import numpy as np
 
 from jostle.safe_io.untrusted_files import parse_json
 from jostle.scenario.parsing.quantities import QuantityError
+from jostle.scenario.traces.ping_output import parse_ping
 from jostle.scenario.traces.recording import MOST_STEPS, Column, Floats, Recording, checked, spans
 
 __all__ = ["of_json", "of_ping"]
 
-# iputils: "[1700000000.123456] 64 bytes from 192.0.2.1: icmp_seq=1 ttl=57 time=12.3 ms".
-_REPLY: Final = re.compile(
-    r"(?:\[(?P<at>\d+(?:\.\d+)?)\] )?"
-    # Atomic group: without it, the match time is quadratic in the length of a line.
-    r"(?>.*?\bicmp_seq=(?P<seq>\d{1,10})\b).*?\btime[=<](?P<ms>\d+(?:\.\d+)?) ms"
-)
-_PING_INTERVAL_S: Final = 1.0
-"""Default interval of iputils' ping."""
 _SAID: Final = 80
 """Maximum number of characters quoted from an iperf3 error message."""
-_WRAP: Final = 1 << 16
-"""Number of ICMP sequence numbers (16 bits)."""
 
 
 def of_json(text: str, source: str) -> Recording:
@@ -98,9 +88,10 @@ def _mean(values: Sequence[float]) -> float:
 
 def _irtt(document: Mapping[str, Any], source: str) -> Recording:
     """Return the RTTs of a test, with one-way delays if the clocks are synchronised."""
-    trips = document["round_trips"]
+    trips = sorted(document["round_trips"], key=lambda trip: int(trip["seqno"]))
     interval_s = float(document["config"]["params"]["interval"]) / 1e9
-    start_s = np.array([float(trip["seqno"]) for trip in trips]) * interval_s
+    first = int(trips[0]["seqno"])
+    start_s = np.array([float(int(trip["seqno"]) - first) for trip in trips]) * interval_s
     lost = np.array([trip["lost"] not in ("false", False) for trip in trips])
 
     def delay(key: str) -> Floats:
@@ -118,49 +109,30 @@ def _irtt(document: Mapping[str, Any], source: str) -> Recording:
 
 
 def of_ping(text: str, source: str) -> Recording:
-    """Parse the output of iputils' ping: replies, and missing sequence numbers as losses.
+    """Convert the output of ping: the RTT of each probe, or its loss.
 
     Raises
     ------
     QuantityError
-        If the text contains no reply.
+        If the text contains no reply, or is damaged.
     """
-    found: dict[int, tuple[float, float | None]] = {}
-    turns = before = 0
-    for line in text.splitlines():
-        reply = _REPLY.match(line.strip())
-        if reply is None:
-            continue
-        number = int(reply["seq"])
-        # The sequence number has wrapped if it is far below the previous one.
-        turns += number < before - _WRAP // 2
-        before = number
-        at = float(reply["at"]) if reply["at"] else None
-        # Keep the first of duplicate replies.
-        found.setdefault(turns * _WRAP + number, (float(reply["ms"]) / 1e3, at))
-    if not found:
+    try:
+        log = parse_ping(text.splitlines(), MOST_STEPS)
+    except ValueError as error:
+        raise QuantityError(f'trace "{source}": {error}') from None
+    if log is None:
         hint = 'lines as "64 bytes from 192.0.2.1: icmp_seq=1 ttl=57 time=12.3 ms" are read'
         raise QuantityError(f'trace "{source}": no reply — {hint}')
-    sent_count = max(found) - min(found) + 1
-    if sent_count > MOST_STEPS:
-        message = f"{sent_count} pings from the first reply to the last — at most {MOST_STEPS}"
-        raise QuantityError(f'trace "{source}": {message}')
-    numbers = np.arange(min(found), max(found) + 1)
-    rtt_s = np.array([found[int(n)][0] if int(n) in found else np.nan for n in numbers])
-    answered = ~np.isnan(rtt_s)
-    stamps = [found[int(n)][1] for n in numbers[answered]]
-    interval_s, note = _PING_INTERVAL_S, "pings are taken to be 1 s apart: `ping -D` prints when"
-    if len(stamps) > 1 and all(at is not None for at in stamps):
-        sent = np.array([at for at in stamps if at is not None]) - rtt_s[answered]
-        interval_s = float(np.median(np.diff(sent) / np.diff(numbers[answered])))
-        note = f"pings are {interval_s:.3g} s apart by their time stamps"
-        if not interval_s > 0:
-            raise QuantityError(f'trace "{source}": its time stamps do not grow')
+    rtt_s = np.full(log.sent, np.nan)
+    rtt_s[list(log.replies)] = [reply.rtt_ms / 1e3 for reply in log.replies.values()]
+    note = "pings are taken to be 1 s apart: `ping -D` prints when"
+    if log.is_timed:
+        note = f"pings are {log.interval_s:.3g} s apart by their time stamps"
     columns = [
         Column("rtt", "delay", rtt_s),
-        Column("loss", "loss", (~answered).astype(np.float64)),
+        Column("loss", "loss", np.isnan(rtt_s).astype(np.float64)),
     ]
-    start_s = (numbers - numbers[0]) * interval_s
+    start_s = np.arange(log.sent, dtype=np.float64) * log.interval_s
     return _probed(start_s, columns, source, "ping", (note,))
 
 
