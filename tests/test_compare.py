@@ -139,6 +139,21 @@ def test_one_rule_decides_mark_count_order_and_bound(corrected):
     assert bool(broken) is (significant is not False)
 
 
+@pytest.mark.parametrize("method", ["welch", "mann-whitney"])
+def test_copies_of_one_outcome_are_not_tested(method, engine, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text(FIXED)
+    words = ["compare", "s.toml", "--store", "none", "--vary", f"{KEY}=reno,cubic"]
+    words += ["--method", method]
+    assert status(words) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "values differ, none of which can be tested: nothing is random; largest: " in out
+    assert "Nothing is random: no test is possible; give the flows start_jitter." in out
+    assert not {"±", "?", "<0.001"} & set(out.split())
+    for bound, code in (("goodput of newcomer < -5 %", 1), ("utilisation < 0 %", 0)):
+        assert status([*words, "--fail-on", bound]) == code, bound
+
+
 def test_no_row_is_marked_against_its_p_value(results):
     first, second = between(results, "newcomer.controller", ("cubic", "bbr"))
     for test in ("welch", "mann-whitney"):
@@ -202,6 +217,12 @@ start_jitter = "500 ms"
 [grid]
 "flows.newcomer.controller" = ["cubic", "bbr"]
 """
+
+FIXED = (
+    SCENARIO.replace('start_jitter = "500 ms"', "")
+    .replace("repeats = 3", "repeats = 6")
+    .replace('["cubic", "bbr"]', '["reno", "cubic"]')
+)
 
 
 @pytest.fixture

@@ -48,6 +48,29 @@ def test_welch_test_needs_two_values_that_vary() -> None:
     assert (found.t, found.freedom, found.d) == pytest.approx((-3.0, 1, -3.0))
 
 
+CONSTANTS = [value for scale in (1, 1e6) for value in (0.1 * scale, 7.305 / 3 * scale)]
+
+
+@pytest.mark.parametrize("n", [3, 6, 7, 8, 10, 23])
+def test_equal_values_have_no_rounding_error(n: int) -> None:
+    """Deterministic runs are copies of one outcome: nothing to test, and an exact mean."""
+    for value in CONSTANTS:
+        first, second = [value] * n, [value * 1.3] * (n + 1)
+        for test in (stats.t_test, stats.welch_test, stats.mann_whitney):
+            assert test(first, second) is None
+            assert test(first, [*second, value]) is not None
+        assert ends(stats.estimate(first, "s")) == (value, value, value, n)
+        assert stats.difference(first, [value] * (n + 1), "s").value == 0.0
+        assert ends(stats.difference(first, second, "s"))[:3] == (value - value * 1.3,) * 3
+        ratio = stats.ratio(second, first)
+        assert ratio.low == ratio.value == ratio.high
+        many = stats.estimates(np.array(first + second), np.array([n, n + 1]))
+        assert many.low.tolist() == many.value.tolist() == [value, value * 1.3]
+        band = stats.series_band(np.array([first]).T)
+        assert (band.low, band.mean, band.high) == (value, value, value)
+        assert (stats.mean(first), stats.sd(first)) == (value, 0.0)
+
+
 @pytest.mark.parametrize(("confidence", "words"), [(0.95, "95"), (0.9, "90")])
 def test_difference_by_hand(confidence: float, words: str) -> None:
     half = student.ppf(0.5 + confidence / 2, FREEDOM) * math.sqrt(2)

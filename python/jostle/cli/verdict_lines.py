@@ -60,7 +60,8 @@ def _differences_verdict(compared: ComparisonResult) -> str:
     if not tested:
         found = changed
         differ = "differs, and cannot" if len(changed) == 1 else "differ, none of which can"
-        text = f"{count(len(changed), 'value')} {differ} be tested"
+        why = ": nothing is random" if compared.is_deterministic else ""
+        text = f"{count(len(changed), 'value')} {differ} be tested{why}"
     else:
         found = [one for one in tested if one.resolved]
         text = (

@@ -18,6 +18,7 @@ from jostle.scenario.parsing.value_words import (
     owner_and_phase,
     quoting_hint,
 )
+from jostle.stats.mean_estimate import moments
 
 if TYPE_CHECKING:
     from jostle.results import ResultSet
@@ -180,5 +181,5 @@ def means(values: Sequence[Sequence[float | None]]) -> list[float | None]:
     found: list[float | None] = []
     for runs in values:
         there = [value for value in runs if value is not None]
-        found.append(sum(there) / len(there) if there else None)
+        found.append(moments(there)[0] if there else None)
     return found

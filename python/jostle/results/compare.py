@@ -52,7 +52,7 @@ class Difference:
         interval takes into account how many differences are compared.
     p
         Two-tailed p-value of the comparison's test; None if a side has fewer than two runs or
-        nothing varies.
+        no side varies.
     corrected
         p-value adjusted for all tests of the comparison (Holm). It alone decides whether the
         change is significant: in the mark, in the count and for `FailCondition`.
@@ -168,6 +168,14 @@ class ComparisonResult:
     def resolved(self) -> int:
         """Number of statistically significant differences."""
         return sum(bool(one.resolved) for one in self.differences)
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether several runs on both sides have the same values, so that there is no test."""
+        return all(
+            one.p is None and not one.incomplete and min(one.first.n, one.second.n) > 1
+            for one in self.differences
+        )
 
     def frame(self) -> pl.DataFrame:
         """Return all differences, unrounded, one per row."""
@@ -496,6 +504,8 @@ def comparison_note(compared: ComparisonResult) -> str:
         unfinished = any(any(one.unfinished) for one in compared.differences)
         why = "flows did not finish or runs have no value" if unfinished else "runs failed"
         return f"{minus}. Not tested, because {why}."
+    if not tested and compared.is_deterministic:
+        return f"{minus}. Nothing is random: no test is possible; give the flows start_jitter."
     if not tested:
         return (
             f"{minus}. One run on a side, or nothing random: no test is possible; give --repeats."

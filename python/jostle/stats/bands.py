@@ -62,6 +62,10 @@ def series_band(
     n = has_value.sum(axis=0)
     total = np.where(has_value, values, 0.0).sum(axis=0)
     mean = np.divide(total, n, out=np.full(n.shape, np.nan), where=n > 0)
+    # The mean of equal values is that value, without a rounding error.
+    least = np.where(has_value, values, np.inf).min(axis=0, initial=np.inf)
+    most = np.where(has_value, values, -np.inf).max(axis=0, initial=-np.inf)
+    mean = np.where(n > 0, np.minimum(np.maximum(mean, least), most), np.nan)
     deviations = np.where(has_value, values - mean, 0.0)
     variance = np.divide(
         (deviations**2).sum(axis=0), n - 1, out=np.full(n.shape, np.nan), where=n > 1

@@ -16,6 +16,37 @@ def drop_missing(values: Iterable[float | None]) -> Floats:
     return array[~np.isnan(array)]
 
 
+def means(samples: Floats) -> Floats:
+    """Return means over the last axis. The mean of equal values is that value, not rounded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jostle.stats.descriptive import means
+    >>> float(means(np.full(6, 0.1)))
+    0.1
+    """
+    if not samples.shape[-1]:
+        return np.full(samples.shape[:-1], np.nan)
+    found: Floats = np.clip(samples.mean(axis=-1), samples.min(axis=-1), samples.max(axis=-1))
+    return found
+
+
+def variances(samples: Floats) -> Floats:
+    """Return sample variances (n − 1) over the last axis: exactly 0 for equal values, NaN for one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jostle.stats.descriptive import variances
+    >>> float(variances(np.full(6, 0.1)))
+    0.0
+    """
+    if samples.shape[-1] < 2:
+        return np.full(samples.shape[:-1], np.nan)
+    return np.where(np.ptp(samples, axis=-1) == 0.0, 0.0, samples.var(axis=-1, ddof=1))
+
+
 def mean(values: Iterable[float | None]) -> float | None:
     """Return the arithmetic mean, in the unit of the values; None if there are none.
 
@@ -26,7 +57,7 @@ def mean(values: Iterable[float | None]) -> float | None:
     2.0
     """
     sample = drop_missing(values)
-    return float(sample.mean()) if sample.size else None
+    return float(means(sample)) if sample.size else None
 
 
 def sd(values: Iterable[float | None]) -> float | None:
@@ -39,7 +70,7 @@ def sd(values: Iterable[float | None]) -> float | None:
     1.0
     """
     sample = drop_missing(values)
-    return float(sample.std(ddof=1)) if sample.size > 1 else None
+    return float(np.sqrt(variances(sample))) if sample.size > 1 else None
 
 
 def percentile(values: Iterable[float | None], percent: float) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jostle.stats.descriptive import Floats, drop_missing
+from jostle.stats.descriptive import Floats, drop_missing, means
 
 WHISKERS_IQR = 1.4
 """Reach of the whiskers in interquartile ranges, as in Claypool, Chung and Claypool, PAM 2021."""
@@ -65,7 +65,7 @@ def box(values: Iterable[float | None], reach_iqr: float = WHISKERS_IQR) -> Box 
     inside = (sample >= q1 - reach) & (sample <= q3 + reach)
     kept = sample[inside]
     return Box(
-        float(kept[0]), q1, median, q3, float(kept[-1]), float(sample.mean()), sample[~inside],
+        float(kept[0]), q1, median, q3, float(kept[-1]), float(means(sample)), sample[~inside],
         sample,
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from jostle.stats.descriptive import drop_missing
+from jostle.stats.descriptive import Floats, drop_missing, means, variances
 from jostle.stats.student_t import t_probability
 
 EffectSize = Literal["small", "medium", "large", "very large"]
@@ -47,7 +47,7 @@ def t_test(first: Iterable[float | None], second: Iterable[float | None]) -> Com
     Returns
     -------
     Comparison or None
-        None if a sample has fewer than two values, or nothing varies.
+        None if a sample has fewer than two values, or no sample varies.
 
     Examples
     --------
@@ -57,15 +57,13 @@ def t_test(first: Iterable[float | None], second: Iterable[float | None]) -> Com
     True
     """
     a, b = drop_missing(first), drop_missing(second)
-    if min(a.size, b.size) < 2:
+    if not _is_testable(a, b):
         return None
     freedom = int(a.size + b.size - 2)
-    squares = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
+    squares = ((a - means(a)) ** 2).sum() + ((b - means(b)) ** 2).sum()
     pooled = float(np.sqrt(squares / freedom))
-    if pooled == 0.0:
-        return None
     # Cohen, "Statistical Power Analysis for the Behavioral Sciences", 2nd ed., (2.2.1).
-    d = float(a.mean() - b.mean()) / pooled
+    d = float(means(a) - means(b)) / pooled
     t = d / float(np.sqrt(1 / a.size + 1 / b.size))
     return Comparison(t, freedom, 2 * t_probability(-abs(t), freedom), d)
 
@@ -82,7 +80,7 @@ def welch_test(first: Iterable[float | None], second: Iterable[float | None]) ->
     -------
     Comparison or None
         `freedom` is rounded down to an integer; `d` is Cohen's d with the mean of the two
-        variances. None if a sample has fewer than two values, or nothing varies.
+        variances. None if a sample has fewer than two values, or no sample varies.
 
     Examples
     --------
@@ -91,17 +89,16 @@ def welch_test(first: Iterable[float | None], second: Iterable[float | None]) ->
     -3.098
     """
     a, b = drop_missing(first), drop_missing(second)
-    if min(a.size, b.size) < 2:
+    if not _is_testable(a, b):
         return None
-    squares = np.array([a.var(ddof=1) / a.size, b.var(ddof=1) / b.size])
+    variance_a, variance_b = float(variances(a)), float(variances(b))
+    squares = np.array([variance_a / a.size, variance_b / b.size])
     total = float(squares.sum())
-    if total == 0.0:
-        return None
     # Satterthwaite (1946): the degrees of freedom of the sum.
     freedom = total**2 / float((squares**2 / np.array([a.size - 1, b.size - 1])).sum())
-    apart = float(a.mean() - b.mean())
+    apart = float(means(a) - means(b))
     t = apart / total**0.5
-    d = apart / float(np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2))
+    d = apart / float(np.sqrt((variance_a + variance_b) / 2))
     return Comparison(t, int(freedom), 2 * t_probability(-abs(t), freedom), d)
 
 
@@ -143,7 +140,7 @@ def mann_whitney(
     Returns
     -------
     MannWhitneyResult or None
-        None if a sample has fewer than two values, or all values are the same.
+        None if a sample has fewer than two values, or no sample varies.
 
     Examples
     --------
@@ -153,9 +150,9 @@ def mann_whitney(
     (0.0, 0.0286, True)
     """
     a, b = drop_missing(first), drop_missing(second)
-    every = np.concatenate([a, b])
-    if min(a.size, b.size) < 2 or np.ptp(every) == 0.0:
+    if not _is_testable(a, b):
         return None
+    every = np.concatenate([a, b])
     exact = np.unique(every).size == every.size and max(a.size, b.size) <= _EXACT
     from scipy.stats import mannwhitneyu
 
@@ -165,6 +162,15 @@ def mann_whitney(
 
 _EXACT = 20
 """Largest sample size for which all orders are enumerated."""
+
+
+def _is_testable(a: Floats, b: Floats) -> bool:
+    """Return whether both samples have two values and one varies.
+
+    Equal values on each side are copies of two outcomes without randomness, not independent runs.
+    A variance does not show that, because rounding errors of the mean make it larger than 0.
+    """
+    return min(a.size, b.size) >= 2 and bool(np.ptp(a) > 0.0 or np.ptp(b) > 0.0)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -172,17 +172,22 @@ def present(values: Iterable[float | None]) -> Sequence[float] | Floats:
 
 
 def moments(sample: Sequence[float] | Floats) -> tuple[float, float]:
-    """Return mean and variance (n − 1, NaN for one value), to the last bit as NumPy does."""
+    """Return mean and variance (n − 1, NaN for one value), to the last bit as NumPy does.
+
+    The mean of equal values is that value and their variance 0, without a rounding error.
+    """
     n = len(sample)
     if n < _FEW:
         sample = list(map(float, sample))
-        mean = _sum(sample) / n
+        mean = min(max(_sum(sample) / n, min(sample)), max(sample))
         squares = _sum([(value - mean) * (value - mean) for value in sample])
         return mean, squares / (n - 1) if n > 1 else math.nan
     import numpy as np
 
+    from jostle.stats.descriptive import means, variances
+
     array = np.array(sample)
-    return float(array.mean()), float(array.var(ddof=1))
+    return float(means(array)), float(variances(array))
 
 
 def _sum(values: Iterable[float]) -> float:
@@ -232,13 +237,15 @@ def estimates(
     """
     import numpy as np
 
+    from jostle.stats.descriptive import means
+
     whose = np.repeat(np.arange(sizes.size), sizes)[there := ~np.isnan(samples)]
     there_samples, n = samples[there], np.bincount(whose, minlength=sizes.size)
     value, low, high = (np.full(sizes.size, np.nan) for _ in range(3))
     for size in np.unique(n[n > 0]):
         of_size = n == size
         alike = there_samples[of_size[whose]].reshape(-1, size)
-        value[of_size] = alike.mean(axis=1)
+        value[of_size] = means(alike)
         if size > 1:
             half = half_widths(alike, confidence)
             low[of_size], high[of_size] = value[of_size] - half, value[of_size] + half
@@ -273,8 +280,10 @@ def half_widths(samples: Floats, confidence: float = 0.95) -> Floats:
     """Return the half-widths, shape (m,), of Student t intervals of samples of shape (m, n)."""
     import numpy as np
 
+    from jostle.stats.descriptive import variances
+
     n = samples.shape[1]
-    wide: Floats = t_quantile(n - 1, 0.5 + confidence / 2) * samples.std(axis=1, ddof=1)
+    wide: Floats = t_quantile(n - 1, 0.5 + confidence / 2) * np.sqrt(variances(samples))
     return wide / float(np.sqrt(n))
 
 

@@ -65,16 +65,16 @@ def ratio(
     value = mean / other_mean
     if fewest == 1:
         return Estimate(value, None, None, 1, "×", "one run on one side, no interval")
+    words = f"ratio of means, Fieller {confidence * 100:g} % interval"
+    if variance == other_variance == 0.0:
+        return Estimate(value, value, value, fewest, "×", words)
     other_error = other_variance / other_n
     covariance, freedom = 0.0, n - 1.0
     if paired:
-        pairs = zip(first, second, strict=True)
-        moved = [(a - mean) * (b - other_mean) for a, b in pairs]
-        covariance = sum(moved) / (n - 1) / n
+        covariance = _covariance(first, second, mean, other_mean) / n
     else:
         parts = (variance / n, n - 1), (value * value * other_error, other_n - 1)
         freedom = freedom_of_sum(*parts)
-    words = f"ratio of means, Fieller {confidence * 100:g} % interval"
     squared_t = t_quantile(freedom, 0.5 + confidence / 2) ** 2 if freedom < math.inf else 0.0
     low, high = _ends(
         value,
@@ -85,6 +85,13 @@ def ratio(
     if least is not None:
         low = max(low, min(least, value))
     return Estimate(value, low, high, fewest, "×", words)
+
+
+def _covariance(
+    first: Sequence[float], second: Sequence[float], mean: float, other_mean: float
+) -> float:
+    products = [(a - mean) * (b - other_mean) for a, b in zip(first, second, strict=True)]
+    return sum(products) / (len(products) - 1)
 
 
 def _ends(value: float, a: float, b: float, c: float) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from jostle.results.measures import measure
 from jostle.results.number_format import count, digits
 from jostle.stats import Estimate, estimate, ratio, t_test
 from jostle.stats import difference as mean_difference
-from jostle.stats.descriptive import Floats
+from jostle.stats.descriptive import Floats, means, variances
 from jostle.stats.expectation import (
     Expectation,
     Relation,
@@ -528,7 +528,7 @@ def _summed(value: Value, samples: Floats) -> Floats:
     found: Floats
     match value.summary:
         case "sd":
-            found = np.std(samples, axis=-1, ddof=1)
+            found = np.sqrt(variances(samples))
         case "median":
             found = np.median(samples, axis=-1)
         case "min":
@@ -536,5 +536,5 @@ def _summed(value: Value, samples: Floats) -> Floats:
         case "max":
             found = np.max(samples, axis=-1)
         case _:
-            found = np.mean(samples, axis=-1)
+            found = means(samples)
     return found
