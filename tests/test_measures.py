@@ -198,6 +198,19 @@ def test_flows_that_wait_have_their_share() -> None:
     assert _core.run(canonical_json(made)).summary
 
 
+def test_flows_that_count_in_jains_index_converge() -> None:
+    """The second flow stops before the phase, and the phase begins within a second."""
+    made = spec(1, ("cubic", "bbr"), 14, jitter=False)
+    made["flows"][1]["stop_ns"] = 6 * SECOND
+    ends = (6 * SECOND + SECOND // 2, 14 * SECOND)
+    made["phases"] = [made["phases"][0], {"name": "alone", "from_ns": ends[0], "to_ns": ends[1]}]
+    record = SimBackend(_core).run(made)
+    found = record.summary["fairness"]["alone"]
+    assert (found["jain"], found["convergence_time_s"]) == (1.0, 7.0)
+    series = RunView(record)._series
+    assert series.window_measure("convergence_time", 0, 6.5, 14.0) == 7.0
+
+
 def test_an_interval_of_negative_ratings_is_not_cut() -> None:
     """ITU-T G.107: R has no lower bound; Annex B gives R < 0 a MOS of 1, and R > 100 one of 4.5."""
     rating = measures()["r_factor"]

@@ -3,12 +3,15 @@
 
 use std::ops::Range;
 
+use jostle_run_spec::PhaseSpec;
 use jostle_units::{Span, Time};
 
 /// Length of a bin.
 pub(crate) const BIN: Span = Span::from_secs(1);
 /// Throughputs are about the same if they are within this fraction of the mean.
 const TOLERANCE: f64 = 0.25;
+/// Rounding error of the position of a time, in bins.
+const ROUNDING: f64 = 1e-6;
 
 /// Bins in which the competing flows had about the same throughput.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,11 +37,10 @@ impl FairBins {
         }
     }
 
-    /// Selects the bins whose midpoint is in `from_s .. to_s`.
-    pub(crate) fn between(&self, from_s: f64, to_s: f64) -> Self {
-        let selected = numbers_between(self.bin_s, from_s, to_s);
-        let clipped =
-            |range: &Range<u64>| range.start.max(selected.start)..range.end.min(selected.end);
+    /// Selects the bins that end after `from_s`.
+    pub(crate) fn since(&self, from_s: f64) -> Self {
+        let first = (from_s / self.bin_s) as u64;
+        let clipped = |range: &Range<u64>| range.start.max(first)..range.end;
         let ranges = self.ranges.iter().map(clipped).filter(|range| !range.is_empty()).collect();
         Self { bin_s: self.bin_s, ranges }
     }
@@ -51,10 +53,11 @@ impl FairBins {
     }
 }
 
-/// Returns the numbers of the bins whose midpoint is in `from_s .. to_s`.
+/// Returns the numbers of the bins that are completely in `from_s .. to_s`.
 pub(crate) fn numbers_between(bin_s: f64, from_s: f64, to_s: f64) -> Range<u64> {
-    let first = |time_s: f64| (time_s / bin_s - 0.5).ceil().max(0.0) as u64;
-    first(from_s)..first(to_s)
+    let first = (from_s / bin_s - ROUNDING).ceil().max(0.0) as u64;
+    let end = (to_s / bin_s + ROUNDING).floor().max(0.0) as u64;
+    first..end
 }
 
 fn are_fair(bytes: impl Iterator<Item = f64> + Clone) -> bool {
@@ -63,24 +66,61 @@ fn are_fair(bytes: impl Iterator<Item = f64> + Clone) -> bool {
     mean > 0.0 && bytes.clone().all(|bytes| (bytes - mean).abs() <= TOLERANCE * mean)
 }
 
-/// Finds the fair bins during a run.
+/// Finds the fair bins of each phase during a run.
 #[derive(Clone, Debug)]
 pub(crate) struct FairBinMeter {
     number: u64,
     end: Time,
-    /// Positions of the competing flows' meters, and the bytes that they counted in earlier bins.
-    counted_bytes: Vec<(usize, u64)>,
-    bins: FairBins,
+    flows: Vec<CompetingFlow>,
+    phases: Vec<PhaseBins>,
+}
+
+#[derive(Clone, Debug)]
+struct CompetingFlow {
+    /// Position of the flow.
+    at: usize,
+    /// Position of the meter that counts its data.
+    meter: usize,
+    /// Bytes counted in earlier bins.
+    counted_bytes: u64,
+    /// Bytes of the bin that ends.
+    bytes: f64,
+    /// Time from the start to the stop or completion, as far as it is known.
+    life: Range<Time>,
+}
+
+#[derive(Clone, Debug)]
+struct PhaseBins {
+    from: Time,
+    to: Time,
+    /// Bins of the phase.
+    numbers: Range<u64>,
+    fair: FairBins,
 }
 
 impl FairBinMeter {
-    /// Creates a meter for the competing flows whose data the meters at `positions` count.
-    pub(crate) fn new(positions: impl Iterator<Item = usize>) -> Self {
+    /// Creates a meter for competing flows: their positions, and those of the meters that count
+    /// their data.
+    pub(crate) fn new(flows: impl Iterator<Item = (usize, usize)>, phases: &[PhaseSpec]) -> Self {
+        let bin_s = BIN.as_secs_f64();
+        let competing = |(at, meter)| CompetingFlow {
+            at,
+            meter,
+            counted_bytes: 0,
+            bytes: 0.0,
+            life: Time::NEVER..Time::NEVER,
+        };
+        let phase_bins = |phase: &PhaseSpec| PhaseBins {
+            from: Time::from_ns(phase.from_ns),
+            to: Time::from_ns(phase.to_ns),
+            numbers: phase.from_ns.div_ceil(BIN.as_ns())..phase.to_ns / BIN.as_ns(),
+            fair: FairBins::new(bin_s),
+        };
         Self {
             number: 0,
             end: Time::ZERO + BIN,
-            counted_bytes: positions.map(|at| (at, 0)).collect(),
-            bins: FairBins::new(BIN.as_secs_f64()),
+            flows: flows.map(competing).collect(),
+            phases: phases.iter().map(phase_bins).collect(),
         }
     }
 
@@ -91,21 +131,36 @@ impl FairBinMeter {
     }
 
     /// Closes the bins that end until `now`. No data arrived in the second of them or later.
-    /// `received_bytes` returns what a meter has counted.
+    /// `received_bytes` returns what a meter has counted, and `life` the time from the start of a
+    /// flow to its stop or completion.
     #[cold]
-    pub(crate) fn advance(&mut self, now: Time, received_bytes: impl Fn(usize) -> u64) {
-        let received =
-            |(at, counted_bytes): &(usize, u64)| (received_bytes(*at) - counted_bytes) as f64;
-        self.bins.push(self.number, self.counted_bytes.iter().map(received));
-        for (at, counted_bytes) in &mut self.counted_bytes {
-            *counted_bytes = received_bytes(*at);
+    pub(crate) fn advance(
+        &mut self,
+        now: Time,
+        received_bytes: impl Fn(usize) -> u64,
+        life: impl Fn(usize) -> Range<Time>,
+    ) {
+        for flow in &mut self.flows {
+            let counted_bytes = received_bytes(flow.meter);
+            flow.bytes = (counted_bytes - flow.counted_bytes) as f64;
+            flow.counted_bytes = counted_bytes;
+            flow.life = life(flow.at);
+        }
+        for phase in self.phases.iter_mut().filter(|phase| phase.numbers.contains(&self.number)) {
+            // A flow that is not open yet may wait for another one. See `of_phase`.
+            let counts = |flow: &&CompetingFlow| {
+                flow.life.start < self.end.min(phase.to) && flow.life.end > phase.from
+            };
+            phase.fair.push(self.number, self.flows.iter().filter(counts).map(|flow| flow.bytes));
         }
         self.number = now.as_ns() / BIN.as_ns();
         self.end = Time::from_ns((self.number + 1).saturating_mul(BIN.as_ns()));
     }
 
-    pub(crate) fn bins(&self) -> &FairBins {
-        &self.bins
+    /// Returns the fair bins of the phase at a position. `last_start` is the start of the last flow
+    /// that counts in the phase: earlier bins are unfair, because it receives nothing in them.
+    pub(crate) fn of_phase(&self, at: usize, last_start: Time) -> FairBins {
+        self.phases[at].fair.since(last_start.as_secs_f64())
     }
 }
 
@@ -115,10 +170,11 @@ mod tests {
 
     fn first(bin_s: f64, shares: &[[f64; 2]], (from_s, to_s): (f64, f64)) -> Option<f64> {
         let mut bins = FairBins::new(bin_s);
-        for (number, bytes) in (0..).zip(shares) {
+        let inside = numbers_between(bin_s, from_s, to_s);
+        for (number, bytes) in (0..).zip(shares).filter(|(number, _)| inside.contains(number)) {
             bins.push(number, bytes.iter().copied());
         }
-        bins.between(from_s, to_s).first_that_last(5.0)
+        bins.first_that_last(5.0)
     }
 
     #[test]
@@ -127,7 +183,8 @@ mod tests {
         let close = [5.0, 4.0];
         let shares = [apart, close, close, apart, close, close, close, close, close, apart];
         assert_eq!(first(1.0, &shares, (0.0, 1e9)), Some(4.0));
-        assert_eq!(first(1.0, &shares, (4.4, 8.6)), Some(4.0));
+        assert_eq!(first(1.0, &shares, (3.4, 9.6)), Some(4.0));
+        assert_eq!(first(1.0, &shares, (4.4, 9.6)), None);
         assert_eq!(first(1.0, &shares, (5.0, 1e9)), None);
         assert_eq!(first(1.0, &shares, (0.0, 8.0)), None);
         assert_eq!(first(1.0, &[[0.0; 2]; 10], (0.0, 1e9)), None);
@@ -139,9 +196,19 @@ mod tests {
     }
 
     #[test]
-    fn a_bin_is_inside_with_its_midpoint() {
-        assert_eq!(numbers_between(1.0, 0.5, 2.5), 0..2);
-        assert_eq!(numbers_between(1.0, 0.6, 2.6), 1..3);
-        assert_eq!(numbers_between(0.5, 0.0, 1.0), 0..2);
+    fn a_bin_is_completely_inside() {
+        assert_eq!(numbers_between(1.0, 0.0, 2.0), 0..2);
+        assert_eq!(numbers_between(1.0, 0.5, 2.5), 1..2);
+        assert_eq!(numbers_between(0.1, 0.3, 0.6), 3..6);
+        assert!(numbers_between(1.0, 0.5, 0.6).is_empty());
+    }
+
+    #[test]
+    fn bins_before_the_last_start_do_not_count() {
+        let mut bins = FairBins::new(1.0);
+        (2..9).for_each(|number| bins.push(number, [4.0, 5.0].into_iter()));
+        assert_eq!(bins.since(0.0).first_that_last(5.0), Some(2.0));
+        assert_eq!(bins.since(3.7).first_that_last(5.0), Some(3.0));
+        assert_eq!(bins.since(5.0).first_that_last(5.0), None);
     }
 }

@@ -195,7 +195,7 @@ pub struct IntervalStats {
     pub groups: Vec<GroupIntervalStats>,
     /// Links in the order of the spec.
     pub links: Vec<LinkIntervalStats>,
-    /// Bins with midpoints in the interval in which the flows had about the same throughput.
+    /// Bins inside the interval in which the active flows had about the same throughput.
     pub fair_bins: FairBins,
     /// Throughput of all flows that count in shares, by contest. Stored because every flow's share
     /// needs it.

@@ -84,11 +84,11 @@ impl Recorder {
         };
         // The receiver of a flow's last proxy leg is the flow's receiver.
         let competing = flow_identities.iter().enumerate().filter(|(_, flow)| flow.competes());
-        let competing = competing.map(|(at, flow)| flow.last.unwrap_or(at));
+        let competing = competing.map(|(at, flow)| (at, flow.last.unwrap_or(at)));
         let run = Recorded {
             phases: spec.phases.clone(),
             flows: flow_identities.iter().map(flow_meter).collect(),
-            fair_bins: FairBinMeter::new(competing),
+            fair_bins: FairBinMeter::new(competing, &spec.phases),
             flow_identities,
             contests: Contests::new(spec),
             link_names: spec.links.iter().map(|link| link.name.clone()).collect(),
@@ -197,12 +197,22 @@ impl Recorder {
         let end = self.run.timeline.end();
         self.run.flows.iter_mut().for_each(|flow| flow.finish(end));
         if self.run.fair_bins.is_due(end) {
-            let flows = &self.run.flows;
-            self.run.fair_bins.advance(end, |at| flows[at].received_bytes());
+            self.close_fair_bins(end);
         }
         for link in &mut self.run.links {
             link.finish(&self.run.timeline);
         }
+    }
+
+    /// Decides for the bins that end until `now` whether the flows had about the same throughput.
+    #[cold]
+    fn close_fair_bins(&mut self, now: Time) {
+        let Recorded { fair_bins, flows, flow_identities, .. } = &mut self.run;
+        fair_bins.advance(
+            now,
+            |at| flows[at].received_bytes(),
+            |at| flow_identities[at].life(flows[at].completion()),
+        );
     }
 
     /// Returns the flow of a connection. Single flows need only a bounds check.
@@ -274,8 +284,7 @@ impl EventSink for Recorder {
     #[inline]
     fn received(&mut self, now: Time, connection: ConnectionId, wire_bytes: u32) {
         if self.run.fair_bins.is_due(now) {
-            let flows = &self.run.flows;
-            self.run.fair_bins.advance(now, |at| flows[at].received_bytes());
+            self.close_fair_bins(now);
         }
         self.meter(connection).received(wire_bytes);
     }

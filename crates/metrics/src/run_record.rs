@@ -202,9 +202,16 @@ impl FlowIdentity {
         self.transport != Transport::Udp && !self.is_relay && !self.is_tunnel
     }
 
-    /// Returns whether a flow that completed at `completed` was active in part of the interval.
-    pub(crate) fn is_there(&self, completed: Time, from: Time, to: Time) -> bool {
-        self.start < to && self.stop.min(completed) > from
+    /// Returns the time from the start to the stop, or to the completion after a time.
+    pub(crate) fn life(&self, completion: Option<Span>) -> Range<Time> {
+        let completed = completion.map_or(Time::NEVER, |after| self.start + after);
+        self.start..self.stop.min(completed)
+    }
+
+    /// Returns whether a flow that completed after a time was active in part of the interval.
+    pub(crate) fn is_there(&self, completion: Option<Span>, from: Time, to: Time) -> bool {
+        let life = self.life(completion);
+        life.start < to && life.end > from
     }
 }
 
@@ -274,7 +281,7 @@ impl Recorded {
     fn summary(&self) -> Summary {
         let groups = Group::all(self.flow_identities.iter().map(|flow| flow.group.as_str()));
         let stretches: Vec<_> =
-            self.phases.iter().map(|phase| self.phase_stats(phase, &groups)).collect();
+            (0..self.phases.len()).map(|at| self.phase_stats(at, &groups)).collect();
         let transfers: Vec<_> = (0..self.flows.len())
             .zip(self.estimates_bps())
             .map(|(at, bandwidth_estimate_bps)| self.transfer(at, bandwidth_estimate_bps))
@@ -384,8 +391,9 @@ impl Recorded {
         }
     }
 
-    /// Returns the statistics of a phase.
-    fn phase_stats(&self, phase: &PhaseSpec, groups: &[Group]) -> IntervalStats {
+    /// Returns the statistics of the phase at a position.
+    fn phase_stats(&self, at: usize, groups: &[Group]) -> IntervalStats {
+        let phase = &self.phases[at];
         let segments = self.timeline.segments_of(phase);
         let flows = self.flow_identities.iter().zip(&self.flows);
         let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
@@ -402,11 +410,14 @@ impl Recorded {
         }
         let groups = groups.iter().map(|group| self.group_stats(group, &flows, &segments));
         let groups = groups.collect();
+        let counted = flows.iter().map(|flow| flow.counts_for_share && flow.is_active);
+        let starts = self.flow_identities.iter().zip(counted).filter(|(_, counts)| *counts);
+        let last_start = starts.map(|(identity, _)| identity.start).max().unwrap_or(Time::ZERO);
         IntervalStats::new(
             flows,
             groups,
             (0..self.links.len()).map(|at| self.link_stats(at, &segments, phase)).collect(),
-            self.fair_bins.bins().between(seconds(phase.from_ns), seconds(phase.to_ns)),
+            self.fair_bins.of_phase(at, last_start),
         )
     }
 
@@ -495,12 +506,11 @@ fn flow_stats(
         .map(|source| frame_stats(source, identity, meter, &totals, Time::from_ns(phase.to_ns)));
     let datagrams = totals.datagrams.as_ref();
     let quality = datagrams.and_then(|counters| call_quality(identity, counters));
-    let completed = meter.completion().map_or(Time::NEVER, |after| identity.start + after);
     let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
     FlowIntervalStats {
         counts_for_share: identity.competes(),
         contest,
-        is_active: identity.is_there(completed, from, to),
+        is_active: identity.is_there(meter.completion(), from, to),
         length_ns: (phase.to_ns - phase.from_ns) as f64,
         sent_bytes: counters.sent_bytes as f64,
         received_bytes: counters.received_bytes as f64,

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use jostle_link::DropReason;
-use jostle_units::Time;
+use jostle_units::{Span, Time};
 
 use crate::contest::Contests;
 use crate::fair_bins::{self, FairBins};
@@ -23,8 +23,6 @@ use jostle_run_spec::RunSpec;
 
 /// Maximum number of bins of a measure.
 const MAX_BINS: f64 = 1e7;
-/// Rounding error of the end of a series.
-const ROUNDING_S: f64 = 1e-9;
 
 /// Values of a flow's summary outside its phases.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -145,15 +143,21 @@ impl TimeSeries {
         };
         let bin_s = fair_bins::BIN.as_secs_f64().max(*interval_s);
         let mut bins = FairBins::new(bin_s);
-        let competing = || (0..flows).filter(|flow| self.identities[*flow].competes());
+        let counts =
+            |flow: &usize| self.identities[*flow].competes() && self.is_there(*flow, from_s, to_s);
+        let counted = || (0..flows).filter(counts);
         for number in fair_bins::numbers_between(bin_s, from_s, to_s.min(*end_s)) {
             let range_s = (number as f64 * bin_s, (number + 1) as f64 * bin_s);
-            // An incomplete bin at the end does not count, as in `FairBinMeter`.
-            if range_s.1 <= end_s + ROUNDING_S {
-                bins.push(number, competing().map(|flow| self.received_bytes(flow, range_s)));
-            }
+            bins.push(number, counted().map(|flow| self.received_bytes(flow, range_s)));
         }
         bins
+    }
+
+    /// Returns whether a flow was active during part of a time range.
+    fn is_there(&self, flow: usize, from_s: f64, to_s: f64) -> bool {
+        let completion = self.facts[flow].completion_time_s;
+        let completion = completion.map(|s| Span::from_ns((s * 1e9).round() as u64));
+        self.identities[flow].is_there(completion, time(from_s), time(to_s))
     }
 
     fn received_bytes(&self, flow: usize, range_s: (f64, f64)) -> f64 {
@@ -271,12 +275,9 @@ impl TimeSeries {
 
     fn flow_stats(&self, at: usize, from_s: f64, to_s: f64) -> FlowIntervalStats {
         let (table, identity) = (&self.flow_table, &self.identities[at]);
-        let completed = self.facts[at].completion_time_s.map_or(Time::NEVER, |after_s| {
-            identity.start + jostle_units::Span::from_ns((after_s * 1e9).round() as u64)
-        });
         let mut sum = FlowIntervalStats {
             counts_for_share: identity.competes(),
-            is_active: identity.is_there(completed, time(from_s), time(to_s)),
+            is_active: self.is_there(at, from_s, to_s),
             responds: identity.responds,
             is_bulk: identity.is_bulk,
             segment_bytes: f64::from(identity.segment_bytes),

@@ -20,6 +20,7 @@ fn spec(interval_ns: u64) -> RunSpec {
     spec["phases"] = json!([
         {"name": "overall", "from_ns": 0, "to_ns": DURATION_S * S},
         {"name": "late", "from_ns": 9 * S + 600 * MS, "to_ns": DURATION_S * S},
+        {"name": "middle", "from_ns": 9 * S + 400 * MS, "to_ns": 16 * S},
     ]);
     RunSpec::from_json(&spec.to_string()).unwrap()
 }
@@ -71,7 +72,42 @@ fn the_convergence_time_does_not_depend_on_the_sampling_interval() {
         let found = |phase| fairness.get(phase).unwrap().convergence_time_s;
         // The second from 7 s to 8 s is fair on average, 1.5 to 1.06.
         assert_eq!((found("overall"), found("late")), (Some(7.0), Some(10.0)), "{interval_ns}");
+        // The second from 9 s to 10 s begins before the phase.
+        assert_eq!(found("middle"), Some(10.0), "{interval_ns}");
     }
+}
+
+/// The second flow waits until `opened_s`, and is active for a time.
+fn convergence_beside(opened_s: Option<u64>, stop_s: u64) -> [Option<f64>; 2] {
+    let mut spec = serde_json::to_value(spec(S)).unwrap();
+    spec["flows"][1]["stop_ns"] = json!(stop_s * S);
+    spec["flows"][1]["after"] = json!(0);
+    let spec: RunSpec = serde_json::from_value(spec).unwrap();
+    let mut recorder = Recorder::new(&spec);
+    for ms in (0..DURATION_S * 1_000).step_by(100) {
+        if opened_s.is_some_and(|opened_s| ms == opened_s * 1_000) {
+            recorder.opened(at(ms), FlowId(1));
+        }
+        recorder.received(at(ms), ConnectionId(0), 15_000);
+        if opened_s.is_some_and(|opened_s| (opened_s * 1_000..stop_s * 1_000).contains(&ms)) {
+            recorder.received(at(ms), ConnectionId(1), 12_000);
+        }
+    }
+    let fairness = recorder.finish_summary().fairness;
+    ["overall", "late"].map(|phase| fairness.get(phase).unwrap().convergence_time_s)
+}
+
+#[test]
+fn flows_that_are_active_in_a_phase_converge() {
+    assert_eq!(convergence_beside(Some(2), DURATION_S), [Some(2.0), Some(10.0)]);
+    // A flow that stopped before a phase does not count in it.
+    assert_eq!(convergence_beside(Some(2), 9), [Some(2.0), Some(10.0)]);
+    assert_eq!(convergence_beside(Some(2), 10), [Some(2.0), None]);
+    // The first flow is not alone in a phase in which the second one starts later.
+    assert_eq!(convergence_beside(Some(15), DURATION_S), [Some(15.0); 2]);
+    assert_eq!(convergence_beside(Some(16), DURATION_S), [None; 2]);
+    // A flow that never starts does not count.
+    assert_eq!(convergence_beside(None, DURATION_S), [Some(0.0), Some(10.0)]);
 }
 
 #[test]

@@ -27,10 +27,11 @@ super::definition::measures! {
     starvation: Option<f64>, "starvation", "largest ÷ smallest goodput", NUMBER, any;
     |all, _| starvation(all);
 
-    /// Time since the beginning of the run after which every flow, except flows of datagrams, has a
-    /// throughput within 25 % of the mean of all in each second for 5 s; absent if that never
-    /// happens. It does not depend on the sampling interval. Over another time window than a phase
-    /// it is computed from the series; if the sampling interval exceeds 1 s, from its intervals.
+    /// Time since the beginning of the run after which every flow that counts in Jain's index of
+    /// the phase has a throughput within 25 % of the mean of all in each second for 5 s; absent if
+    /// the phase contains no such seconds. It does not depend on the sampling interval. Over another
+    /// time window than a phase it is computed from the series; if the sampling interval exceeds
+    /// 1 s, from its intervals.
     convergence_time_s: Option<f64>, "convergence_time", "convergence time", TIME, any;
     |all, _| all.fair_bins.first_that_last(HOLD_S);
 }
