@@ -362,3 +362,106 @@ def test_the_example_trains_and_its_policy_runs(tmp_path: Path) -> None:
         first = results.flows.filter(results.flows["flow"] == "first")
         assert first["controller"].unique().to_list() == ["learned"]
         assert (first["sent_packets"] > 0).all()
+
+
+SHORT = SCENARIO.set({"flows.learner.size": "20 kB"})
+TWENTY_MS = AgentDesign(("rtt_ratio",), 1, "20 ms", "window 1")
+
+
+def acked_packets(intervals: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    assert (intervals["duration_s"] > 0).all()
+    return np.array(intervals["acked_packets"])
+
+
+def test_no_interval_is_paid_twice_if_the_flow_ends_before_the_run() -> None:
+    environment = FlowEnv(SHORT, "learner", design=TWENTY_MS, reward=acked_packets)
+    _, about = environment.reset(seed=1)
+    total, truncated = about["interval"]["acked_packets"], False
+    while not truncated:
+        _, reward, _, truncated, about = environment.step([0.0])
+        total += reward
+    assert (reward, about["interval"]["duration_s"]) == (0.0, 0.0)
+    # 20 kB are 14 segments.
+    assert total == 14
+    vector = FlowVectorEnv(
+        SHORT, "learner", num_envs=2, design=TWENTY_MS, reward=acked_packets, autoreset=False
+    )
+    _, about = vector.reset(seed=1)
+    totals, over = about["interval"]["acked_packets"].copy(), np.zeros(2, bool)
+    while not over.all():
+        _, rewards, _, over, _ = vector.step(np.zeros((2, 1)))
+        totals += rewards
+    assert totals.tolist() == [14, 14]
+
+
+def test_every_learner_of_several_is_truncated_once() -> None:
+    scenario = SCENARIO.set({"flows.other.start": "1 s", "flows.other.stop": "2 s"})
+    environment = MultiFlowEnv(scenario, ["learner", "other"], reward=acked_packets)
+    observations, _ = environment.reset(seed=1)
+    truncated: list[str] = []
+    while environment.agents:
+        acting = list(observations)
+        observations, rewards, _, cut, about = environment.step({name: [0.0] for name in acting})
+        assert set(observations) == set(rewards) == set(cut) == set(about)
+        truncated += [name for name, over in cut.items() if over]
+    assert sorted(truncated) == ["learner", "other"]
+    assert rewards["other"] == 0.0
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        environment.step({})
+
+
+def test_an_episode_without_a_step_is_refused() -> None:
+    drawn = {"duration": "0.01 s", "flows.other.start": "0 s"}
+    too_short = FlowEnv(SCENARIO, "learner", draw=lambda _: drawn)
+    with pytest.raises(InputError, match=r"before a learner has had two intervals.*0\.01 s"):
+        too_short.reset(seed=1)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        too_short.step([0.0])
+    several = FlowVectorEnv(SCENARIO.set(drawn), "learner", num_envs=2)
+    with pytest.raises(InputError, match="before a learner has had two intervals"):
+        several.reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ([np.nan], "NaN; has the policy diverged"),
+        (None, r"expected an array of shape \(1,\), not None"),
+        ("x", "'x' is not an array of numbers"),
+        ([0.1, 0.2], r"expected an array of shape \(1,\), not an array of shape \(2,\)"),
+        ([[0.1]], r"expected an array of shape \(1,\), not an array of shape \(1, 1\)"),
+    ],
+)
+def test_invalid_actions_are_refused(action: Any, message: str) -> None:
+    environment = FlowEnv(SCENARIO, "learner")
+    environment.reset(seed=1)
+    with pytest.raises(ValueError, match=message):
+        environment.step(action)
+    several = MultiFlowEnv(SCENARIO, ["learner", "other"])
+    several.reset(seed=1)
+    with pytest.raises(ValueError, match=rf"`learner`: .*{message}"):
+        several.step({"learner": action})
+    # The action of a refused step is not kept.
+    several.step({})
+
+
+def test_invalid_actions_of_a_vector_are_refused() -> None:
+    vector = FlowVectorEnv(SHORT, "learner", num_envs=2, design=TWENTY_MS, autoreset=False)
+    vector.reset(seed=1)
+    with pytest.raises(ValueError, match="NaN"):
+        vector.step([[0.0], [np.nan]])
+    with pytest.raises(ValueError, match=r"expected an array of shape \(2, 1\)"):
+        vector.step([0.0, 0.0])
+    over = np.zeros(2, bool)
+    while not over.all():
+        _, _, _, over, _ = vector.step([[0.0], [np.inf]])
+    # Actions of finished episodes are ignored.
+    vector.step([[0.0], [np.nan]])
+
+
+@pytest.mark.parametrize("key", ["seed", "repeats", "max_repeats"])
+def test_a_drawn_key_without_effect_is_refused(key: str) -> None:
+    with pytest.raises(InputError, match=f"`draw` returned `{key}`, which has no effect"):
+        FlowEnv(SCENARIO, "learner", draw=lambda _: {key: "7"})
+    with pytest.raises(InputError, match="`draw` has to return a mapping"):
+        FlowEnv(SCENARIO, "learner", draw=lambda _: None)  # type: ignore[arg-type,return-value]

@@ -13,6 +13,7 @@ observation and returns an action. This package needs the extra `gym`.
 from jostle.gym._gymnasium import gymnasium
 from jostle.gym.agent_design import AURORA, FEATURES, ORCA, AgentDesign
 from jostle.gym.episode_sampler import EpisodeSampler
+from jostle.gym.episode_stepper import ActionError
 from jostle.gym.flow_env import FlowEnv
 from jostle.gym.multi_agent_env import MultiFlowEnv
 from jostle.gym.policy import Policy, write_policy
@@ -24,6 +25,7 @@ __all__ = [
     "FEATURES",
     "INTERVAL",
     "ORCA",
+    "ActionError",
     "AgentDesign",
     "EpisodeSampler",
     "FlowEnv",

@@ -24,6 +24,10 @@ _LEARNER: Final = "jostle:learner"
 """Name in place of the learners' controllers; it is not in the registry."""
 
 
+_WITHOUT_EFFECT: Final = frozenset({"seed", "repeats", "repeat_until", "max_repeats"})
+"""Keys of a scenario that an episode ignores."""
+
+
 class Episode:
     """A run that can be started.
 
@@ -60,7 +64,7 @@ class EpisodeSampler:
     Raises
     ------
     InputError
-        If a flow does not exist.
+        If a flow does not exist, or if `draw` returns a key without effect.
     ScenarioError
         If the scenario has problems.
     """
@@ -79,10 +83,23 @@ class EpisodeSampler:
         # Draw one episode, to check that the flows exist.
         self.episode(np.random.default_rng(0))
 
+    def _drawn(self, random: np.random.Generator) -> dict[str, Any]:
+        if self._draw is None:
+            return {}
+        drawn = self._draw(random)
+        if not isinstance(drawn, Mapping):
+            raise InputError(f"`draw` has to return a mapping of keys to values, not {drawn!r}")
+        for key in _WITHOUT_EFFECT & drawn.keys():
+            raise InputError(
+                f"`draw` returned `{key}`, which has no effect: an episode is one run, and its seed"
+                " follows from the seed of `reset`"
+            )
+        return dict(drawn)
+
     def episode(self, random: np.random.Generator) -> Episode:
         """Draw an episode."""
         seed = int(random.integers(2**63 - 1))
-        drawn = dict(self._draw(random)) if self._draw is not None else {}
+        drawn = self._drawn(random)
         scenario = self._scenario.set(drawn) if drawn else self._scenario
         # A drawn key no longer varies, so this plan may have fewer conditions than the file.
         plan = scenario.plan(repeats=1, seed=seed)

@@ -12,13 +12,15 @@ import numpy.typing as npt
 from jostle.gym._gymnasium import gymnasium
 from jostle.gym.agent_design import AURORA, AgentDesign
 from jostle.gym.episode_sampler import Draw, EpisodeSampler
-from jostle.gym.episode_stepper import Simulations, StepResult
+from jostle.gym.episode_stepper import Simulations, StepResult, check_actions, refuse_nan
 from jostle.gym.rewards import INTERVAL, Reward, aurora_reward
 from jostle.scenario import Scenario
 
 __all__ = ["FlowEnv", "box"]
 
 Observation = npt.NDArray[np.float32]
+
+NO_EPISODE = "no episode is running: call `reset` first"
 
 
 def box(bounds: npt.NDArray[np.float32]) -> gymnasium.spaces.Box:
@@ -37,8 +39,8 @@ class FlowEnv(gymnasium.Env[Any, Any]):
     """A scenario in which your actions control one flow.
 
     An episode is a run. It is truncated with the last interval that ends before the run does, and
-    never terminates. If the learner's flow opens late, the first observation is at its first
-    interval.
+    never terminates. If the flow ends earlier, a last step without an interval has reward 0. If the
+    flow opens late, the first observation is at its first interval.
 
     Parameters
     ----------
@@ -81,6 +83,8 @@ class FlowEnv(gymnasium.Env[Any, Any]):
         self._domain = EpisodeSampler(scenario, [learner], draw)
         self._simulations = Simulations(1, [design], 1)
         self._reward = reward
+        self._over = True
+        self._shape = (len(design.bounds),)
         self.observation_space = box(design.observation_bounds)
         self.action_space = box(design.bounds)
 
@@ -101,10 +105,17 @@ class FlowEnv(gymnasium.Env[Any, Any]):
         tuple
             Observation of the first interval, and a dictionary with the drawn values, the time and
             the interval.
+
+        Raises
+        ------
+        InputError
+            If the run ends before the second interval.
         """
         super().reset(seed=seed)
         episode = self._domain.episode(self.np_random)
+        self._over = True
         stop = self._simulations.begin([0], [episode])
+        self._over = False
         return stop.observations[0], {**step_info(stop, 0), "episode": episode.about}
 
     def step(self, action: npt.ArrayLike) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -114,7 +125,20 @@ class FlowEnv(gymnasium.Env[Any, Any]):
         -------
         tuple
             Observation, reward of the interval, False, whether it was the last, and its values.
+
+        Raises
+        ------
+        ActionError
+            If the action is NaN, or not an array of the shape of `action_space`. It is a
+            `ValueError`, too.
+        gymnasium.error.ResetNeeded
+            If no episode is running.
         """
-        stop = self._simulations.step(action)
-        reward = float(self._reward(stop.intervals[:, 0])[0])
-        return stop.observations[0], reward, False, bool(stop.over[0]), step_info(stop, 0)
+        if self._over:
+            raise gymnasium.error.ResetNeeded(NO_EPISODE)
+        numbers = check_actions(action, self._shape)
+        refuse_nan(numbers)
+        stop = self._simulations.step(numbers)
+        self._over = bool(stop.over[0])
+        reward = float(self._reward(stop.intervals[:, 0])[0]) if stop.due[0, 0] else 0.0
+        return stop.observations[0], reward, False, self._over, step_info(stop, 0)

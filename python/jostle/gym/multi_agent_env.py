@@ -13,8 +13,8 @@ from jostle.errors import InputError
 from jostle.gym._gymnasium import gymnasium
 from jostle.gym.agent_design import AURORA, AgentDesign
 from jostle.gym.episode_sampler import Draw, EpisodeSampler
-from jostle.gym.episode_stepper import Simulations, StepResult
-from jostle.gym.flow_env import box, step_info
+from jostle.gym.episode_stepper import Simulations, StepResult, check_actions, refuse_nan
+from jostle.gym.flow_env import NO_EPISODE, box, step_info
 from jostle.gym.rewards import Reward, aurora_reward
 from jostle.scenario import Scenario
 
@@ -29,7 +29,8 @@ class MultiFlowEnv:
     The interface is PettingZoo's parallel environment, with one difference: intervals of learners
     end at different times. A step continues until an interval ends, and returns observations and
     rewards only for the learners whose interval ended. These learners act next; the others keep
-    their last action.
+    their last action. The last step returns all learners as truncated; a learner whose interval did
+    not end has its last observation and reward 0.
 
     Parameters
     ----------
@@ -77,11 +78,11 @@ class MultiFlowEnv:
         """Start an episode. The same seed gives the same episode."""
         if seed is not None:
             self._random = gymnasium.utils.seeding.np_random(seed)[0]
-        for action in self._actions.values():
-            action.fill(0.0)
-        self.agents = list(self.possible_agents)
+        self._actions = {name: np.zeros_like(action) for name, action in self._actions.items()}
+        self.agents = []
         episode = self._domain.episode(self._random)
         stop = self._simulations.begin([0], [episode])
+        self.agents = list(self.possible_agents)
         observations, about = self._shown(stop)
         return observations, {name: {**it, "episode": episode.about} for name, it in about.items()}
 
@@ -105,14 +106,26 @@ class MultiFlowEnv:
         ------
         InputError
             If a learner without an observation gets an action.
+        ActionError
+            If an action is NaN, or not an array of the shape of its space. It is a `ValueError`,
+            too.
+        gymnasium.error.ResetNeeded
+            If no episode is running.
         """
+        if not self.agents:
+            raise gymnasium.error.ResetNeeded(NO_EPISODE)
+        checked = {}
         for name, action in actions.items():
             if name not in self._due:
                 raise InputError(f"no interval of `{name}` has ended: act for {self._due}")
-            self._actions[name][:] = action
+            checked[name] = check_actions(action, self._spaces[name][1].shape, f" of `{name}`")
+            refuse_nan(checked[name], f" of `{name}`")
+        self._actions.update(checked)
         stop = self._simulations.step(np.concatenate(list(self._actions.values())))
         observations, about = self._shown(stop)
-        values = self._reward(stop.intervals[0])
+        due = stop.due[0]
+        values = np.zeros(len(due))
+        values[due] = self._reward(stop.intervals[0, due])
         rewards = {name: float(values[self.possible_agents.index(name)]) for name in observations}
         over = bool(stop.over[0])
         if over:
@@ -123,7 +136,8 @@ class MultiFlowEnv:
     def _shown(self, stop: StepResult) -> tuple[dict[str, npt.NDArray[np.float32]], _Told]:
         lengths = [len(self._spaces[name][0].low) for name in self.possible_agents]
         parts = np.split(stop.observations[0], np.cumsum(lengths)[:-1])
-        due = {name: i for i, name in enumerate(self.possible_agents) if stop.due[0, i]}
-        self._due = list(due)
-        about = {name: step_info(stop, 0, i) for name, i in due.items()}
-        return {name: parts[i] for name, i in due.items()}, about
+        over = bool(stop.over[0])
+        shown = {name: i for i, name in enumerate(self.possible_agents) if over or stop.due[0, i]}
+        self._due = [] if over else list(shown)
+        about = {name: step_info(stop, 0, i) for name, i in shown.items()}
+        return {name: parts[i] for name, i in shown.items()}, about

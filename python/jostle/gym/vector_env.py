@@ -12,7 +12,7 @@ import numpy.typing as npt
 from jostle.gym._gymnasium import gymnasium
 from jostle.gym.agent_design import AURORA, AgentDesign
 from jostle.gym.episode_sampler import Draw, EpisodeSampler
-from jostle.gym.episode_stepper import Simulations, StepResult
+from jostle.gym.episode_stepper import Simulations, StepResult, check_actions, has_nan, refuse_nan
 from jostle.gym.flow_env import box
 from jostle.gym.rewards import Reward, aurora_reward
 from jostle.scenario import Scenario
@@ -73,6 +73,7 @@ class FlowVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             self.single_observation_space, num_envs
         )
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
+        self._shape = (num_envs, len(design.bounds))
         self._random = [np.random.default_rng() for _ in range(num_envs)]
         self._over = np.zeros(num_envs, bool)
 
@@ -118,10 +119,25 @@ class FlowVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         -------
         tuple
             Observations, rewards, all False, whether each episode has ended, and the intervals.
+
+        Raises
+        ------
+        ActionError
+            If the action of a running episode contains NaN, or if the array has another shape. It
+            is a `ValueError`, too.
         """
-        stop = self._simulations.step(actions)
-        rewards = self._reward(stop.intervals[:, 0])
-        rewards[self._over] = 0.0
+        numbers = check_actions(actions, self._shape)
+        if has_nan(numbers):
+            refuse_nan(numbers[~self._over])
+        stop = self._simulations.step(numbers)
+        paid = stop.due[:, 0] & ~self._over
+        count = np.count_nonzero(paid)
+        if count == self.num_envs:
+            rewards = self._reward(stop.intervals[:, 0])
+        else:
+            rewards = np.zeros(self.num_envs)
+        if 0 < count < self.num_envs:
+            rewards[paid] = self._reward(stop.intervals[paid, 0])
         if self._autoreset and self._over.any():
             stop = self._begin(np.flatnonzero(self._over).tolist())
         self._over = stop.over
