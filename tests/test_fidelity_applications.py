@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import jostle
 import pytest
+from jostle.cli.verdict_lines import validation_verdict
 from jostle.fidelity import TOLERANCES, Comparison, compare, observe
 from jostle.fidelity.applications import APPLICATIONS, TITLES, application_of
 from jostle.fidelity.document import document
 from jostle.fidelity.markdown import page
-from jostle.fidelity.tables import comparison_rows
+from jostle.fidelity.tables import comparison_rows, not_judged
 from jostle.results.measures import measure
 from jostle.scenario import load_text
 
@@ -152,3 +153,50 @@ def test_tables_and_documents_have_them(apart: Comparison) -> None:
     }
     assert measures["pings"]["rtt"]["within"] is False
     assert set(measures["short-1"]) == {one.quantity for one in APPLICATIONS["transfers"]}
+
+
+DATAGRAMS = """
+title = "Datagrams"
+duration = "4 s"
+[bottleneck]
+rate = "10 Mbit/s"
+queue = "fq_codel"
+[[flows]]
+name = "samples"
+controller = "none"
+rtt = "40 ms"
+source = { kind = "cbr", rate = "1 Mbit/s", size = "1000 B" }
+"""
+
+
+def test_datagrams_without_a_codec_have_no_mos() -> None:
+    sides = jostle.run(load_text(DATAGRAMS), store=None)
+    found = compare("datagrams", sides, sides)
+    assert [m.quantity.name for m in found.cells[0].flows[0].measures] == ["one_way_delay"]
+    assert validation_verdict([found]) == "1 of 1 cell is within the tolerances in one-way delay"
+
+
+def test_what_neither_side_has_is_not_judged() -> None:
+    lossy = DATAGRAMS.replace("[[flows]]", 'loss = "100 %"\n[[flows]]')
+    sides = jostle.run(load_text(lossy), store=None)
+    found = compare("datagrams", sides, sides)
+    (cell,) = found.cells
+    (delay,) = cell.flows[0].measures
+    assert (delay.within, delay.excess, cell.judged, cell.within) == (None, None, (), False)
+    assert [row[-1] for row in comparison_rows(found).rows] == ["not judged"]
+    assert not_judged([found]) == (
+        "Not judged, because neither side has a value: one-way delay of samples."
+    )
+    assert validation_verdict([found]) == (
+        "0 of 1 cell is within the tolerances; not judged: one-way delay"
+    )
+    text = page([found], (), "")
+    assert "| `datagrams` | not judged: neither side has a value |" in text
+    assert "| samples | one-way delay | – ms | – |" in text
+    # TCP's goodput of 0 is a value.
+    bulk = '[[flows]]\nname = "bulk"\ncontroller = "cubic"\nrtt = "40 ms"\n'
+    sides = jostle.run(load_text(lossy + bulk), store=None)
+    found = compare("datagrams", sides, sides)
+    assert validation_verdict([found]).startswith(
+        "1 of 1 cell is within the tolerances in goodput;"
+    )

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fail-on",
     type=click.Choice(["tolerance"]),
-    help="End with 1 if a cell is outside its tolerance.",
+    help="End with 1 unless every cell is within the tolerances.",
 )
 @click.pass_obj
 def validate(

@@ -98,10 +98,11 @@ def validation_verdict(comparisons: Sequence[Comparison]) -> str:
     for comparison in comparisons:
         for cell in comparison.cells:
             judged.update((one.quantity.title, None) for _, one in cell.judged)
-            left.update((one.quantity.title, None) for _, one in cell.not_judged)
+            without = (*cell.not_judged, *cell.absent)
+            left.update((one.quantity.title, None) for _, one in without)
     are = "is" if cells == 1 else "are"
-    of = f"in {_listed(list(judged))}" if judged else "in what is judged"
-    text = f"{within} of {cells} cells {are} within the tolerances {of}"
+    of = f" in {_listed(list(judged))}" if judged else ""
+    text = f"{within} of {count(cells, 'cell')} {are} within the tolerances{of}"
     if not left:
         return text
     some = " in every cell" if left.keys() & judged.keys() else ""

@@ -40,6 +40,19 @@ def application_of(flow: FlowSpec) -> Application | None:
     return _OF_SOURCES.get(flow["source"]["kind"])
 
 
+def tolerances_of(flow: FlowSpec) -> tuple[Tolerance, ...]:
+    """Return the tolerances of the measures that the application of a flow can have.
+
+    The result is empty for bulk data. CBR traffic has a MOS only with a codec.
+    """
+    application = application_of(flow)
+    if application is None:
+        return ()
+    source = flow["source"]
+    speech = source["kind"] == "cbr" and source.get("voice") is not None
+    return tuple(one for one in APPLICATIONS[application] if speech or one.quantity != "mos")
+
+
 def _near(quantity: str, words: str, *, relative: float = 0.0, absolute: float = 0.0) -> Tolerance:
     """Return a tolerance: a share of the kernel's mean, an amount, or its confidence interval."""
     return Tolerance(

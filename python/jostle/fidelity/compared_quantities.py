@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from jostle.fidelity.applications import APPLICATIONS, Application, application_of
+from jostle.fidelity.applications import tolerances_of
 from jostle.results.measures import Measure, measure
 from jostle.results.series_query import series_of
 from jostle.stats.descriptive import mean
 
 if TYPE_CHECKING:
     from jostle.backends import Run
+    from jostle.fidelity.tolerances import Tolerance
     from jostle.run_spec import FlowSpec
     from jostle.stats.descriptive import Floats
 
@@ -69,13 +70,13 @@ def quantities() -> tuple[ComparedQuantity, ...]:
 
 
 @functools.cache
-def quantities_of(application: Application) -> tuple[ComparedQuantity, ...]:
-    """Return the compared quantities of an application."""
+def quantities_of(tolerances: tuple[Tolerance, ...]) -> tuple[ComparedQuantity, ...]:
+    """Return the quantities with these tolerances."""
     return tuple(
         ComparedQuantity(
             row.name, row.title, row.unit, row.display_unit, row.factor, _OF_APPLICATIONS
         )
-        for row in (measure(tolerance.quantity) for tolerance in APPLICATIONS[application])
+        for row in (measure(tolerance.quantity) for tolerance in tolerances)
     )
 
 
@@ -129,10 +130,7 @@ def observe(run: Run) -> dict[str, Observation]:
 
 
 def _noticed(run: Run, flow: FlowSpec) -> dict[str, float | None]:
-    application = application_of(flow)
-    if application is None:
-        return {}
-    names = [tolerance.quantity for tolerance in APPLICATIONS[application]]
+    names = [tolerance.quantity for tolerance in tolerances_of(flow)]
     return {name: _overall_value(measure(name), run, flow) for name in names}
 
 

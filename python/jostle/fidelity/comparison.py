@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from jostle.fidelity.applications import APPLICATIONS, Application, application_of
+from jostle.fidelity.applications import Application, application_of, tolerances_of
 from jostle.fidelity.compared_quantities import (
     ComparedQuantity,
     Observation,
@@ -51,20 +51,28 @@ class MeasureComparison:
     difference: Estimate
     tolerance: Tolerance | None
 
+    @property
+    def absent(self) -> bool:
+        """Whether neither side has a value."""
+        return self.simulator.value is self.kernel.value is None
+
+    @property
+    def judged(self) -> bool:
+        """Whether it has a tolerance and at least one side has a value."""
+        return self.tolerance is not None and not self.absent
+
     @cached_property
     def excess(self) -> float | None:
         """Difference divided by the tolerance (within up to 1); None if not judged or missing."""
-        if self.tolerance is None:
+        if self.tolerance is None or self.absent:
             return None
-        if self.simulator.value is self.kernel.value is None:
-            return 0.0
         expected = self.tolerance.expected(self.simulator, self.kernel)
         return None if expected is None else expected.used_margin
 
     @property
     def within(self) -> bool | None:
         """Whether the difference is within the tolerance; None if it is not judged."""
-        if self.tolerance is None:
+        if not self.judged:
             return None
         return self.excess is not None and self.excess <= 1.0
 
@@ -154,7 +162,14 @@ class ComparisonCell:
     @property
     def judged(self) -> tuple[tuple[FlowComparison, MeasureComparison], ...]:
         """All judged quantities with their flows."""
-        return tuple((f, m) for f in self.flows for m in f.measures if m.tolerance is not None)
+        return tuple((f, m) for f in self.flows for m in f.measures if m.judged)
+
+    @property
+    def absent(self) -> tuple[tuple[FlowComparison, MeasureComparison], ...]:
+        """All quantities with a tolerance of which neither side has a value, with their flows."""
+        return tuple(
+            (f, m) for f in self.flows for m in f.measures if m.tolerance is not None and m.absent
+        )
 
     @property
     def not_judged(self) -> tuple[tuple[FlowComparison, MeasureComparison], ...]:
@@ -171,8 +186,8 @@ class ComparisonCell:
 
     @property
     def within(self) -> bool:
-        """Whether all judged quantities are within their tolerance."""
-        return self.compared and all(measure.within for _, measure in self.judged)
+        """Whether there are judged quantities, and all are within their tolerance."""
+        return bool(self.judged) and all(measure.within for _, measure in self.judged)
 
     @property
     def excess(self) -> float:
@@ -347,11 +362,10 @@ def _measures(
     ours: Sequence[Mapping[str, Observation]],
     theirs: Sequence[Mapping[str, Observation]],
 ) -> tuple[MeasureComparison, ...]:
-    application = application_of(flow)
-    judged = TOLERANCES[kind] if application is None else APPLICATIONS[application]
-    tolerances = {tolerance.quantity: tolerance for tolerance in judged}
+    noticed = tolerances_of(flow)
+    tolerances = {tolerance.quantity: tolerance for tolerance in noticed or TOLERANCES[kind]}
     measures = []
-    for quantity in quantities() if application is None else quantities_of(application):
+    for quantity in quantities_of(noticed) if noticed else quantities():
         simulator = [run[flow["name"]].of(quantity.name) for run in ours]
         kernel = [run[flow["name"]].of(quantity.name) for run in theirs]
         measures.append(

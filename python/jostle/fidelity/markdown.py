@@ -243,6 +243,8 @@ def _worst(placed: Sequence[tuple[str, ComparisonCell]], causes: Sequence[Cause]
 def _worst_difference(cell: ComparisonCell) -> str:
     if not cell.compared:
         return cell.why_not_compared
+    if not cell.judged:
+        return "not judged: neither side has a value"
     flow, measure = max(cell.judged, key=_excess)
     return (
         f"{flow.name}: {measure.quantity.title} {difference_text(measure)}: "
@@ -288,7 +290,7 @@ def _every_application(comparison: Comparison) -> str:
         if not cell.compared:
             rows.append((label, "", cell.why_not_compared, "", ""))
         name = ""
-        for flow, one in cell.judged:
+        for flow, one in (*cell.judged, *cell.absent):
             shown = one.quantity
             same, name = flow.name == name, flow.name
             rows.append(

@@ -87,7 +87,7 @@ def _flow_rows(cell: ComparisonCell, flow: FlowComparison) -> Iterator[tuple[str
         if len(cell.flows) == 1 and shown.name == "share":
             continue
         yield (
-            f"{shown.title} ({shown.shown_unit})",
+            f"{shown.title} ({shown.shown_unit})" if shown.shown_unit else shown.title,
             with_interval(measure.simulator, shown.factor, shown.decimals),
             with_interval(measure.kernel, shown.factor, shown.decimals),
             difference_text(measure),
@@ -112,14 +112,11 @@ def difference_text(measure: MeasureComparison) -> str:
 
 def not_judged(comparisons: Iterable[Comparison]) -> str:
     """Return a note on unjudged quantities and the largest of their differences, or empty text."""
-    found = [
-        (flow, measure, cell)
-        for comparison in comparisons
-        for cell in comparison.cells
-        for flow, measure in cell.not_judged
-    ]
+    cells = [cell for comparison in comparisons for cell in comparison.cells]
+    found = [(flow, measure, cell) for cell in cells for flow, measure in cell.not_judged]
+    absent = _absent(cells)
     if not found:
-        return ""
+        return absent
     names = ", ".join(dict.fromkeys(measure.quantity.title for _, measure, _ in found))
     far = [one for one in found if abs(one[1].relative or 0.0) >= _FAR]
     far.sort(key=lambda one: -abs(one[1].relative or 0.0))
@@ -132,7 +129,17 @@ def not_judged(comparisons: Iterable[Comparison]) -> str:
         )
         more = f", and {len(far) - _NAMED} more" if len(far) > _NAMED else ""
         text += f" Of these more than {_FAR * 100:.0f} % off: {worst}{more}."
-    return text
+    return f"{text} {absent}".rstrip()
+
+
+def _absent(cells: Iterable[ComparisonCell]) -> str:
+    """Return a note on quantities of which neither side has a value, or empty text."""
+    names: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        for flow, measure in cell.absent:
+            names.setdefault(measure.quantity.title, {})[flow.name] = None
+    each = "; ".join(f"{title} of {', '.join(flows)}" for title, flows in names.items())
+    return f"Not judged, because neither side has a value: {each}." if each else ""
 
 
 def verdict(measure: MeasureComparison) -> str:
