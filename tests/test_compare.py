@@ -447,7 +447,7 @@ def test_runs_without_a_value_leave_it_untested(carry_out):
 def test_a_bound_on_a_value_that_one_side_lacks_is_broken(without_rtt):
     first, second = without_rtt
     found = compare(first, second, ("throughput", "rtt"), ("steady",))
-    assert comparison_verdict(found).endswith("; 2 values of A alone")
+    assert comparison_verdict(found).startswith("2 values of A alone; ")
     bound = FailCondition.parse("rtt > 1000 ms")
     assert len(bound.broken_by([*found.differences, *found.one_sided])) == 2
 
@@ -457,3 +457,26 @@ def test_a_bound_takes_names_in_quotes() -> None:
     assert (bound.who, bound.phase) == ("a in b", "late in b")
     with pytest.raises(InputError, match="in quotes"):
         FailCondition.parse("rtt of a in b in c > 10 %")
+
+
+def test_the_first_line_counts_values_that_are_not_judged_apart(without_rtt, carry_out):
+    """The values that are judged do not speak for the others."""
+    plan = plan_of("", [{}], [PlannedRun(0, seed, spec()) for seed in (1, 2, 3)])
+    first, second = carry_out(plan), carry_out(plan)
+    changed = deepcopy(second.results[0].run)
+    _remove_rtt(changed)
+    first_run, *others = second.results
+    second = type(second)(
+        second.title,
+        second.backend,
+        second.backend_version,
+        conditions=second.conditions,
+        results=[first_run._replace(run=changed), *others],
+        failures=(),
+    )
+    found = compare(first, second, ("throughput", "rtt"), ("steady",))
+    assert comparison_verdict(found) == (
+        "2 values not judged (B: 1 of 3 runs have no value); the other 2 are the same"
+    )
+    found = compare(*without_rtt, ("throughput", "rtt"), ("steady",))
+    assert comparison_verdict(found) == "2 values of A alone; the other 2 are the same"

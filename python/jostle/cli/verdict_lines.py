@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jostle.fidelity import Comparison
     from jostle.inference.fit import Fit
     from jostle.inference.identify import Identification
-    from jostle.results.compare import ComparisonResult
+    from jostle.results.compare import ComparisonResult, Difference
     from jostle.results.conformance import ConformanceResult
     from jostle.runner.sweeps.plan_progress import PlanProgress
     from jostle.scenario.traces.trace_summary import Summary
@@ -33,22 +33,31 @@ def add_verdict(document: Mapping[str, Any], answer: str) -> dict[str, Any]:
 
 def comparison_verdict(compared: ComparisonResult) -> str:
     """Say how many differences are significant, and which is the largest."""
-    unfinished = [one for one in compared.differences if any(one.unfinished)]
-    if unfinished:
+    judged = tuple(one for one in compared.differences if not any(_reasons(one)))
+    left = [one for one in compared.differences if any(_reasons(one))]
+    others = []
+    if left:
         each = dict.fromkeys(
             f"{name}: {text}"
-            for one in unfinished
-            for name, text in zip(compared.names, one.unfinished, strict=True)
+            for one in left
+            for name, text in zip(compared.names, _reasons(one), strict=True)
             if text
         )
-        not_judged = f"{count(len(unfinished), 'value')} not judged ({'; '.join(each)})"
-        judged = tuple(one for one in compared.differences if not any(one.unfinished))
-        said = [_differences_verdict(replace(compared, differences=judged))] if judged else []
-        return "; ".join([*said, not_judged])
+        others.append(f"{count(len(left), 'value')} not judged ({'; '.join(each)})")
     ours = sum(not one.second.n for one in compared.one_sided)
     counts = zip(compared.names, (ours, len(compared.one_sided) - ours), strict=True)
-    alone = [f"{count(n, 'value')} of {name} alone" for name, n in counts if n]
-    return "; ".join([_differences_verdict(compared), *alone])
+    others += [f"{count(n, 'value')} of {name} alone" for name, n in counts if n]
+    if others and not any(one.change.value for one in judged):
+        same = "the other is" if len(judged) == 1 else f"the other {len(judged)} are"
+        return "; ".join([*others, f"{same} the same"] if judged else others)
+    return "; ".join([_differences_verdict(replace(compared, differences=judged)), *others])
+
+
+def _reasons(one: Difference) -> tuple[str, str]:
+    """Return for each side why a difference is not judged; empty texts if it is."""
+    if one.change.value is None and not any(one.unfinished):
+        return one.first.incomplete, one.second.incomplete
+    return one.unfinished
 
 
 def _differences_verdict(compared: ComparisonResult) -> str:
