@@ -159,7 +159,7 @@ def test_a_sweep_says_why_runs_failed(command: Command) -> None:
 def test_an_index_needs_all_runs(command: Command) -> None:
     words = ("search", "sensitivity", "sample.toml", "--measure", "share of one", "--points", "4")
     code, _, err = command(*words)
-    assert code == 2
+    assert code == 1
     assert f"32 of 48 runs, 16 failed: {REASON}" in plain(err)
 
 
@@ -265,8 +265,34 @@ def test_a_condition_without_any_run_is_not_forgotten(
         out = capsys.readouterr().out
         text = Path("report.html").read_text() if "-o" in words else out
         assert f"0 of 3 runs, 3 failed: {REASON}" in plain(text), words
-    assert status(["compare", "grid.toml", "grid.toml", "--store", "none"], engine) == 2
-    assert f"0 of 12 runs, 12 failed: {REASON}" in plain(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "all.toml", "all.toml", "--fail-on", "goodput < -5 %"),
+        ("compare", "grid.toml", "--vary", "controller=cubic,reno"),
+        ("compare", "--method", "envelope", "all.toml", "all.toml"),
+        *(("plot", "all.toml", "--kind", kind) for kind in ("series", "events", "phase", "rrul")),
+        ("plot", "all.toml", "--kind", "time-sequence"),
+        ("plot", "all.toml", "--kind", "box", "--y", "goodput", "-o", "box.csv"),
+        ("plot", "grid.toml", "--kind", "heatmap", "--x", "rtt",
+         "--group-by", "one.controller", "--y", "goodput"),
+        ("search", "sensitivity", "sample.toml", "--points", "2", "--measure", "goodput of one"),
+        ("search", "tune", "all.toml", "--vary", 'bottleneck.queue.limit=["1 BDP", "2 BDP"]',
+         "--maximize", "goodput of one", "--trials", "1"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_commands_without_any_run_say_why_and_end_with_1(
+    command: Command, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    Path("all.toml").write_text(f'title = "All"\n{NETWORK}')
+    engine = Environment(FakeEngine(broken_seeds=tuple(range(1, 1000))))
+    code = status([*words, "--store", "none"], engine)
+    err = capsys.readouterr().err
+    assert code == 1, err
+    assert re.search(rf"error: .*0 of (\d+) runs?, \1 failed: {re.escape(REASON)}", plain(err))
 
 
 def test_complete_results_say_nothing(results: ResultSet) -> None:

@@ -67,9 +67,17 @@ def name_source(source: str) -> Iterator[None]:
         yield
     except InputError as error:
         # Subclasses are about something else, such as a store, or name their file already.
-        if not source or type(error) is not InputError or str(error).startswith(source):
+        kind = type(error)
+        named = not source or str(error).startswith(source)
+        if named or kind not in (InputError, FailedRunsError):
             raise
-        raise InputError(f"{source}: {error}") from error
+        raise kind(f"{source}: {error}") from error
+
+
+class FailedRunsError(InputError):
+    """All runs failed, so that there is nothing to show; the text says why they failed."""
+
+    exit_status = 1
 
 
 class EngineError(JostleError):

@@ -11,7 +11,7 @@ from jostle.cli.options import GroupedCommand, plan_options
 from jostle.cli.output_targets import Outputs
 from jostle.cli.run import carry_out
 from jostle.cli.search_options import report_search, scenario_of, search_output_options
-from jostle.errors import InputError
+from jostle.errors import FailedRunsError, InputError
 
 if TYPE_CHECKING:
     from jostle.figures.renderer import FigureData
@@ -80,7 +80,7 @@ def sensitivity(
     outputs.prepare()
     (results,) = carry_out(environment, [plan], **options)
     if results.failures:
-        raise InputError(f"{scenario.source}: {results.run_counts}; no index without all runs")
+        raise FailedRunsError(f"{scenario.source}: {results.run_counts}; no index without all runs")
     found, left_out = [], []
     for quantity in quantities:
         try:

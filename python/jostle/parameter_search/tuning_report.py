@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 
-from jostle.errors import InputError
+from jostle.errors import FailedRunsError, InputError
 from jostle.figures.data import Cloud, Curve, CurvesData, ScatterData
 from jostle.parameter_search.tuning import (
     Carry,
@@ -23,11 +23,14 @@ from jostle.parameter_search.tuning import (
 )
 from jostle.results.condition_names import short_names
 from jostle.results.number_format import ABSENT, count
+from jostle.results.run_count import RunCount
 from jostle.results.text_table import Table
 
 if TYPE_CHECKING:
     from jostle.figures.renderer import FigureData
     from jostle.parameter_search.objectives import Objective
+    from jostle.results import ResultSet
+    from jostle.scenario import RunPlan
 
 __all__ = [
     "PARTS",
@@ -142,9 +145,18 @@ def baseline(task: Task, carry: Carry) -> Candidate:
     if task.hold and len(task.plans({}, "held")) == len(task.held_out):
         words = ", ".join(f"{key}={label}" for key, label in task.hold.items())
         raise InputError(f"--test-condition {words}: no condition has that")
-    written = Candidate(None, _scores(task, {}, carry))
+    counts: list[RunCount] = []
+
+    def counted(plan: RunPlan) -> ResultSet:
+        results = carry(plan)
+        counts.append(results.run_counts)
+        return results
+
+    written = Candidate(None, _scores(task, {}, counted))
     score = written.scores.get("tuned")
     if score is None:
+        if failed := RunCount.sum_of(counts).incomplete:
+            raise FailedRunsError(f"the unchanged scenarios: {failed}")
         raise InputError("the unchanged scenarios do not run")
     for one, value in zip(task.objectives, score.objectives, strict=True):
         if value is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from jostle.errors import InputError
+from jostle.errors import FailedRunsError, InputError
 from jostle.results.compared_phase import OVERALL
 from jostle.results.condition_names import short_names
 from jostle.results.frames import table
@@ -267,7 +267,10 @@ def compare(
         title = found[0].measure.title
         raise InputError(f"{names[0]} and {names[1]} never both have a value of the {title}")
     if not pairs:
-        raise InputError(f"{names[0]} and {names[1]} have no condition and flow in common")
+        text = f"{names[0]} and {names[1]} have no condition and flow in common"
+        if failed:
+            raise FailedRunsError(f"{text}; {'; '.join(failed)}")
+        raise InputError(text)
     adjusted = iter(holm([one.p for one in pairs if one.p is not None]))
     corrected = [one if one.p is None else replace(one, corrected=next(adjusted)) for one in pairs]
     left_out = [f"{name} alone has {count(n, 'value')}."
@@ -334,7 +337,7 @@ def _failure_notes(
     sides = tuple(zip(names, (first, second), strict=True))
     for name, side in sides:
         if side.failures and not side.results:
-            raise InputError(f"{name}: {side.run_counts}")
+            raise side.unfinished_error(f"{name}: ")
     return tuple(
         f"{name}: {note}; no verdict on the remaining runs."
         for name, side in sides

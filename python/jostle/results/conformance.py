@@ -284,6 +284,9 @@ def _common(test: FinishedRuns, reference: FinishedRuns) -> list[tuple[int, int,
     if not common and len(ours) == len(theirs) == 1:
         common = [(ours[0], theirs[0], {})]
     if not common:
+        for name, side in (("tested side", test), ("reference", reference)):
+            if side.failures and not side.results:
+                raise side.unfinished_error(f"{name}: ")
         raise InputError("the two sides have no condition in common that ran on both")
     return common
 

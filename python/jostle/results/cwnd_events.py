@@ -36,7 +36,7 @@ def events_data(results: FinishedRuns, condition: int, flows: Sequence[str] = ()
     """
     runs = results.runs_of(condition)
     if not runs:
-        raise InputError(f"nothing to draw: no run of `{results.labels[condition]}` finished")
+        raise results.unfinished_error("nothing to draw: ", condition)
     run = runs[0].run
     labels = {
         flow["name"]: flow_label(flow)

@@ -179,7 +179,7 @@ def _table(
     """Return the mean of `value` over runs for every condition with runs, and every phase."""
     shown = [c for c in range(len(results.conditions)) if results.runs_of(c)]
     if not shown:
-        raise InputError("nothing to draw: no run finished")
+        raise results.unfinished_error("nothing to draw: ")
     phases = tuple(phase.name for phase in results.phases)
     cells = [
         [mean(value(r.run.summary, phase) for r in results.runs_of(c)) for phase in phases]

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from jostle.backends import lateness
-from jostle.errors import InputError, unknown
+from jostle.errors import FailedRunsError, InputError, unknown
 from jostle.results import condition_names
 from jostle.results.compared_phase import OVERALL, compared_phase, in_reading_order
 from jostle.results.condition_names import Condition
@@ -207,6 +207,19 @@ class FinishedRuns:
         """Return how many runs of all conditions finished, and why the others failed."""
         return RunCount(len(self.results), tuple(failure.error for failure in self.failures))
 
+    def unfinished_error(self, begin: str, *conditions: int) -> InputError:
+        """Return the error that no run of some conditions finished, by default of all.
+
+        The text is `begin`, the name of a single condition, and the reasons of the failures.
+        """
+        counts = [self.run_count(at) for at in conditions] or [self.run_counts]
+        label = self.labels[conditions[0]] if len(conditions) == 1 else ""
+        place = f"{label}: " if label else ""
+        together = RunCount.sum_of(counts)
+        if not together.errors:
+            return InputError(f"{begin}{place}no run finished")
+        return FailedRunsError(f"{begin}{place}{together}")
+
     def incomplete(self, *conditions: int) -> str:
         """Return how many runs of some conditions finished, if any of them failed; else nothing."""
         return RunCount.sum_of(map(self.run_count, conditions)).incomplete
@@ -289,7 +302,7 @@ class FinishedRuns:
         if condition not in self._specs:
             runs = self.runs_of(condition)
             if not runs:
-                raise InputError(f"no run of condition {condition} finished")
+                raise self.unfinished_error("", condition)
             first, planned = runs[0], self.planned_spec
             self._specs[condition] = (
                 first.run.spec if planned is None else planned(condition, first.seed)

@@ -124,6 +124,8 @@ def with_value(
     """
     present = [sample for sample in found if _has_value(sample)]
     if not present:
+        if not results.results:
+            raise results.unfinished_error("nothing to draw: ")
         failed = f" ({results.run_counts})" if results.failures else ""
         raise InputError(f"nothing to draw: no run has a `{wanted.name}` there{failed}")
     return present

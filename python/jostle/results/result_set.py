@@ -131,7 +131,7 @@ class ResultSet(FinishedRuns):
             chosen = range(len(self.conditions)) if every else [self.condition_index(condition)]
             parts = [part for index in chosen for part in self._tidy(index, who, quantity)]
             if not parts:
-                raise InputError("no run finished")
+                raise self.unfinished_error("", *chosen)
             return pl.concat(parts)
         index = self.condition_index(condition)
         self._known(index, who)
@@ -147,7 +147,7 @@ class ResultSet(FinishedRuns):
                     one, on="time_s", how="full", coalesce=True, maintain_order="left_right"
                 )
         if whole is None:
-            raise InputError(f"no run of condition {index} finished")
+            raise self.unfinished_error("", index)
         return whole.sort("time_s")
 
     def _known(self, index: int, who: str) -> None:

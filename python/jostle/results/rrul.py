@@ -40,7 +40,7 @@ def rrul_data(results: FinishedRuns, condition: int) -> StackedData:
         When no run of the condition finished, or there are no pings.
     """
     if not results.runs_of(condition):
-        raise InputError(f"nothing to draw: no run of `{results.labels[condition]}` finished")
+        raise results.unfinished_error("nothing to draw: ", condition)
     flows = results.spec_of(condition)["flows"]
     pings = [flow["name"] for flow in flows if flow["controller"]["name"] == NO_CONTROLLER]
     if not pings:

@@ -151,7 +151,7 @@ def sequences_data(
         found = [one for name in flows or [""] for one in read(results.sources, name, from_s, to_s)]
         return overlay(tuple(found), one_clock=len(results.results) == 1)
     if not results.runs_of(condition):
-        raise InputError(f"nothing to draw: no run of `{results.labels[condition]}` finished")
+        raise results.unfinished_error("nothing to draw: ", condition)
     run = results.runs_of(condition)[0].run
     known = {
         flow["name"]: flow_label(flow)

@@ -109,7 +109,7 @@ def series_data(
         When no run of the condition finished, or a measure or flow is not known.
     """
     if not results.runs_of(condition):
-        raise InputError(f"nothing to draw: no run of `{results.labels[condition]}` finished")
+        raise results.unfinished_error("nothing to draw: ", condition)
     shown = _with_columns(names)
     of_links = [m for m in shown if m.scope == "link"]
     known_links = results.link_names(condition) if of_links else []
