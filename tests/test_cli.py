@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import fake_core
@@ -216,18 +217,33 @@ def test_nothing_random_is_noted(jostle):
     assert note in jostle("run", "same.toml", "--json")[2]
 
 
-def test_whoever_has_read_enough_ends_the_command_quietly(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "plain.toml", "--repeats", "1"],
+        ["run", "plain.toml", "--repeats", "1", "--json"],
+        ["run", "plain.toml", "--repeats", "1", "-o", "a.html", "-o", "b.json", "-o", "c/"],
+        ["run", "plain.toml", "--repeats", "1", "--csv", "-o", "a.csv"],
+        ["plot", "plain.toml", "--repeats", "1"],
+        ["info", "list", "controllers"],
+    ],
+    ids=" ".join,
+)
+def test_whoever_has_read_enough_ends_the_command_quietly(tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     Path("plain.toml").write_text(SCENARIO)
     # The reader is gone before the first line is written.
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-c", "from jostle.cli import main; main()", "run", "plain.toml"]
+    command = [sys.executable, "-c", "from jostle.cli import main; main()", *words]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert done.returncode == 141
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+    files = [word for option, word in pairwise(words) if option == "-o"]
+    files += ["series.png"] if words[0] == "plot" else []
+    assert all(Path(file).exists() for file in files)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from jostle.cli.sweep import sweep
 from jostle.cli.validate import validate
 from jostle.cli.view import view
 from jostle.errors import InputError, JostleError, brief
+from jostle.safe_io.broken_pipe import PipeStream, pipe_streams
 from jostle.safe_io.matplotlib_settings import use_packaged_settings
 from jostle.safe_io.terminal_text import echo
 
@@ -148,6 +149,17 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
     environment
         Dependencies of the commands; by default the compiled engine.
     """
+    with pipe_streams() as streams:
+        try:
+            result = _status(arguments, environment, streams)
+        except BrokenPipeError:
+            result = BROKEN_PIPE_STATUS
+    return _read_no_more() if any(stream.is_broken for stream in streams) else result
+
+
+def _status(
+    arguments: Sequence[str], environment: Environment | None, streams: Sequence[PipeStream]
+) -> int:
     try:
         check_words(arguments)
         result = cli.main(
@@ -171,10 +183,10 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
         return INTERRUPTED
     except OSError as error:
         return _unwritten(error)
-    except SystemExit as end:
+    except SystemExit:
         # click and rich exit like this if a pipe breaks.
-        if isinstance(end.__context__, BrokenPipeError):
-            return _read_no_more()
+        if any(stream.is_broken for stream in streams):
+            return BROKEN_PIPE_STATUS
         raise
     return result if isinstance(result, int) else 0
 
@@ -182,7 +194,7 @@ def status(arguments: Sequence[str], environment: Environment | None = None) -> 
 def _unwritten(error: OSError) -> int:
     """Return the exit status if it is the output that cannot be written."""
     if isinstance(error, BrokenPipeError):
-        return _read_no_more()
+        return BROKEN_PIPE_STATUS
     # Commands name the files that they cannot write.
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO) or error.filename:
         raise error

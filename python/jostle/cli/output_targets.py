@@ -15,6 +15,7 @@ import click
 
 from jostle.cli.output_folders import make_folder, make_folder_of
 from jostle.errors import InputError
+from jostle.safe_io.broken_pipe import outlive_readers
 from jostle.safe_io.figure_formats import FORMATS
 from jostle.safe_io.terminal_text import echo
 from jostle.safe_io.untrusted_files import reserved_outputs
@@ -55,6 +56,8 @@ class Outputs:
         InputError
             If a file or folder cannot be written.
         """
+        if self.paths:
+            outlive_readers()
         for path in self.paths:
             if _ending(path) == FOLDER:
                 make_folder(path.rpartition("/")[0] or "/")
@@ -172,6 +175,8 @@ def output_option(
                 raise InputError(f"-o {path}: {_wrong(path, accepted)}")
         outputs = Outputs(tuple(dict.fromkeys(given)))
         _reserve([path for path in outputs.paths if _ending(path) != FOLDER])
+        if outputs:
+            outlive_readers()
         return outputs
 
     return click.option(
