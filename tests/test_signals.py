@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from jostle.cli.signals import interruptible, orderly_interruption
 from jostle.errors import InterruptedRunError, JostleError
+from test_cli import SCENARIO
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
@@ -90,3 +94,67 @@ def test_an_executor_begins_nothing_after_a_signal() -> None:
         signal.raise_signal(signal.SIGINT)
     assert running.result(0)
     assert waiting.cancelled()
+
+
+def _wait_after_a_signal(*, deferred: bool) -> None:
+    with orderly_interruption(deferred=deferred):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            threading.Event().wait(0.3)
+    raise JostleError("deferred")
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+def test_a_slow_stop_says_what_it_waits_for(
+    deferred: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("jostle.cli.signals._PATIENCE_S", 0.05)
+    with pytest.raises(JostleError):
+        _wait_after_a_signal(deferred=deferred)
+    err = capsys.readouterr().err
+    assert err.startswith("stopping when the active runs or builds end")
+    assert ("press Ctrl-C again to stop at once" in err) is not deferred
+
+
+def test_a_fast_stop_says_nothing_more(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(JostleError), orderly_interruption():
+        signal.raise_signal(signal.SIGINT)
+    assert capsys.readouterr().err == ""
+
+
+LOOPING = """
+class Loop:
+    recovery = "controller"
+
+    def __init__(self):
+        self.cwnd = 30.0
+        self.ssthresh = None
+
+    def on_ack(self, ack):
+        print("looping", flush=True)
+        while True:
+            pass
+
+    def on_congestion_event(self, event):
+        pass
+"""
+
+
+def test_a_controller_that_loops_can_be_stopped(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(LOOPING)
+    text = SCENARIO.replace('"bbr"', '"slow:Loop"')
+    (tmp_path / "plain.toml").write_text(text)
+    words = ["run", "plain.toml", "--allow-code", "--repeats", "1", "--store", "none"]
+    command = [sys.executable, "-c", "from jostle.cli import main; main()", *words]
+    running = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    assert running.stderr is not None
+    with running:
+        assert running.stdout.readline() == "looping\n"
+        running.send_signal(signal.SIGINT)
+        assert running.stderr.readline().startswith("stopping when the active runs or builds end;")
+        running.send_signal(signal.SIGINT)
+        assert running.wait(20) == 130

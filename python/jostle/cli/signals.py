@@ -6,17 +6,20 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from jostle.errors import InterruptedRunError, JostleError
+from jostle.safe_io.terminal_text import echo
 
 if TYPE_CHECKING:
     from jostle.runner.executors.threads import Executor
 
 GOES_ON = "interrupted; give the same command again to go on from there"
 """Message of an interrupted command whose finished work is stored."""
+_PATIENCE_S = 1.0
+"""Time that a clean stop may take before a message says how to stop at once."""
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 # Windows has no SIGHUP.
 _SIGNALS = (*_STOPPING, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
@@ -30,7 +33,8 @@ def orderly_interruption(
 
     Immediate exit is safe, because runs enter the store by a rename. A clean stop is an error with
     the exit status that shells report for a program ended by the signal: 130 for Ctrl-C, 143 for
-    SIGTERM, 129 for SIGHUP. A SIGHUP that `nohup` ignores remains ignored.
+    SIGTERM, 129 for SIGHUP. A SIGHUP that `nohup` ignores remains ignored. If the clean stop takes
+    more than a second, a message on stderr says what it waits for.
 
     Parameters
     ----------
@@ -52,6 +56,9 @@ def orderly_interruption(
         If a signal arrived.
     """
     came = 0
+    # A run may keep the main thread waiting, such as a controller in Python that loops.
+    message = threading.Timer(_PATIENCE_S, _explain_wait, (not deferred,))
+    message.daemon = True
 
     def check() -> None:
         if came:
@@ -61,7 +68,9 @@ def orderly_interruption(
         nonlocal came
         if came and not deferred:
             os._exit(128 + number)
-        came = came or number
+        if not came:
+            came = number
+            message.start()
         if not deferred:
             raise KeyboardInterrupt
 
@@ -85,8 +94,15 @@ def orderly_interruption(
             raise
         raise stopped from interrupt
     finally:
+        message.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _explain_wait(may_repeat: bool) -> None:
+    more = "; press Ctrl-C again to stop at once" if may_repeat else ""
+    with suppress(OSError):
+        echo(f"stopping when the active runs or builds end{more}", err=True)
 
 
 @contextmanager
