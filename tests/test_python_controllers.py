@@ -192,7 +192,6 @@ def test_a_mistake_names_file_and_line_and_stops_only_its_run(tmp_path: Path) ->
         ("self.ssthresh = max(2, int(self.cwnd / 2))", "pass", "ssthresh is None"),
         ("self.cwnd = start", "self.cwnd = 'ten'", "cwnd is of type str"),
         ("ack.acked if slow", "float('nan') if slow", "cwnd is NaN"),
-        ("def on_ack", "def on_nothing", "Reno has no `on_ack`"),
         ("self.cwnd = start", "self.recovery = 'none'; self.cwnd = 1", 'it is "transport" or'),
         ("self.cwnd = start", "self.ecn = 'l4s'; self.cwnd = 1", 'ecn is "l4s": it is "none" or'),
         (
@@ -519,8 +518,26 @@ def test_a_class_of_another_place_is_not_made(tmp_path: Path) -> None:
 
 def test_what_is_no_controller_is_not_made(tmp_path: Path) -> None:
     code = f"class Loud:\n    def __init__(self):\n        open({str(tmp_path / 'made')!r}, 'w')\n"
-    assert "Loud has no `on_ack`" in failure(write(tmp_path, code, '"mine:Loud"'))
+    # Only executing the module would show what a decorated class has.
+    decorated = f"def same(it):\n    return it\n@same\n{code}"
+    error = failure(write(tmp_path, decorated, '"mine:Loud"'))
+    assert f"{tmp_path.resolve() / 'mine.py'}: the class Loud has no method `on_ack`" in error
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("base", ["", "(Reno)", "(Outer)"])
+def test_missing_callbacks_are_named_before_anything_runs(tmp_path: Path, base: str) -> None:
+    code = (
+        RENO + f"\nclass Outer:\n    cwnd = 5\nclass Half{base}:\n    def on_ack(self, ack): ...\n"
+    )
+    path = write(tmp_path, code, '"mine:Half"')
+    if base == "(Reno)":
+        jostle.load(path, allow_code=True)
+        return
+    with pytest.raises(ScenarioError) as caught:
+        jostle.load(path, allow_code=True)
+    text = f"{tmp_path.resolve() / 'mine.py'}: the class Half has no method `on_congestion_event`"
+    assert text in str(caught.value)
 
 
 def test_a_class_of_a_neighbour_is_a_controller(tmp_path: Path) -> None:

@@ -49,6 +49,15 @@ def test_a_file_of_links_has_a_server_and_a_client(tmp_path):
     assert (found.title, found.seed, found.duration_ns) == ("network", 1, 600 * 10**9)
 
 
+def test_a_default_reverse_link_that_no_host_uses_is_left_out(tmp_path):
+    both = LINK.replace("[bottleneck]", '[[links]]\nname = "down"')
+    both += both.replace('"down"', '"up"') + HOSTS.replace("bottleneck", "down")
+    found = read(tmp_path, both.replace('"reverse"', '"up"'))
+    assert [link["name"] for link in found.links] == ["down", "up"]
+    found = read(tmp_path, both)
+    assert [link["name"] for link in found.links] == ["down", "up", "reverse"]
+
+
 def test_hosts_and_commands_of_the_file(tmp_path):
     found = read(tmp_path, 'duration = "1 min"\n' + LINK + HOSTS)
     assert [(host.name, host.controller) for host in found.hosts] == [

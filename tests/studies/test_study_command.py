@@ -137,6 +137,9 @@ def test_an_id_never_means_the_current_folder(jostle, folder):
     code, _, err = jostle("study", "run", "small")
     assert code == 2
     assert "for the one in this folder, write ./studies/small" in err
+    shutil.copytree(folder / "small", folder.parent / "elsewhere")
+    err = jostle("study", "run", "elsewhere")[2]
+    assert "for the one in this folder, write ./elsewhere" in err
     code, out, _ = jostle("study", "list")
     assert code == 0
     titles = dict(line.split(maxsplit=1) for line in out.splitlines()[1:])

@@ -157,11 +157,16 @@ def load(path: str | Path, *, registry: Registry | None = None) -> NetworkFile:
         report.add(("duration",), 'give a time up to 24 hours, such as "2 min"')
     if links is None or report.found:
         raise link_file.located(source, text, document, report)
+    used = {link for host in hosts for link in (*host.down, *host.up)}
+    # Without [[reverse]] there is a default link, which no host may use.
+    reverse = links.reverse
+    if "reverse" not in document and max(used, default=0) < len(links.links):
+        reverse = []
     return NetworkFile(
         source=source,
         title=links.title,
         seed=links.seed,
-        links=cast("list[LinkSpec]", [*links.links, *links.reverse]),
+        links=cast("list[LinkSpec]", [*links.links, *reverse]),
         hosts=hosts,
         commands=commands,
         duration_ns=duration_ns,

@@ -104,7 +104,7 @@ class Library:
         from jostle.scenario import ScenarioError
 
         folder = self.folder_of(name)
-        here = Path(self.folder, name)
+        places = (Path(self.folder, name), Path(name))
         try:
             return load(folder.name, folder.parent, allow_code=allow_code)
         except ScenarioError as error:
@@ -112,7 +112,8 @@ class Library:
         except InputError as error:
             if folder.parent != self.installed:
                 raise InputError(f"{error} (looked for {Path(name) / self.file})") from error
-            if not here.is_dir():
+            here = next((place for place in places if (place / self.file).is_file()), None)
+            if here is None:
                 raise
             raise InputError(f"{error}; for the one in this folder, write ./{here}") from error
 

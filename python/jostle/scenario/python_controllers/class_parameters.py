@@ -9,8 +9,10 @@ from typing import Final
 
 from jostle.scenario.python_controllers.source_files import ControllerSource
 
-__all__ = ["SEED", "ClassParameters", "class_parameters"]
+__all__ = ["CALLBACKS", "SEED", "ClassParameters", "class_parameters", "missing_callbacks"]
 
+CALLBACKS: Final = ("on_ack", "on_congestion_event")
+"""Methods that a controller class must have."""
 SEED: Final = "seed"
 """Parameter that jostle sets."""
 _CONSTRUCTORS: Final = frozenset({"__init__", "__new__"})
@@ -54,6 +56,26 @@ def class_parameters(source: ControllerSource, name: str) -> ClassParameters | N
         tuple(one for one in names if one != SEED),
         tuple(one for one in required if one != SEED),
     )
+
+
+def missing_callbacks(source: ControllerSource, name: str) -> tuple[str, ...]:
+    """Return the methods that a class lacks; none if only executing the module would show them."""
+    tree = ast.parse(source.modules[source.name].content)
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    bound = list(_bindings(tree))
+    names: set[str] = set()
+    for _ in classes:
+        found = classes.get(name)
+        if found is None or bound.count(name) > 1 or found.decorator_list or found.keywords:
+            return ()
+        names.update(_bindings(found))
+        bases = [base.id if isinstance(base, ast.Name) else "" for base in found.bases]
+        if bases in ([], ["object"]):
+            return tuple(one for one in CALLBACKS if one not in names)
+        if len(bases) > 1:
+            return ()
+        (name,) = bases
+    return ()
 
 
 def _arguments(name: str, tree: ast.Module) -> ast.arguments | None:

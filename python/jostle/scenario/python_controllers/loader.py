@@ -5,18 +5,15 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from jostle.errors import JostleError
 from jostle.safe_io.code_consent import admitted
-from jostle.scenario.python_controllers.class_parameters import SEED
+from jostle.scenario.python_controllers.class_parameters import CALLBACKS, SEED
 from jostle.scenario.python_controllers.importing import package_of
 from jostle.scenario.python_controllers.source_files import DIGEST, ControllerSource
 
 __all__ = ["PythonControllerError", "create"]
-
-_CALLBACKS: Final = ("on_ack", "on_congestion_event")
-"""Methods that a controller class must have."""
 
 
 class PythonControllerError(JostleError):
@@ -67,7 +64,8 @@ def _controller_class(source: ControllerSource, digest: str, name: str) -> type:
         raise PythonControllerError(
             f"{name} is no class of {source.file(source.name)} or of the modules next to it"
         )
-    for callback in _CALLBACKS:
+    for callback in CALLBACKS:
         if not callable(getattr(made, callback, None)):
-            raise PythonControllerError(f"{name} has no `{callback}`, so it is no controller")
+            file = source.file(source.name)
+            raise PythonControllerError(f"{file}: the class {name} has no method `{callback}`")
     return made

@@ -74,10 +74,17 @@ def _check_parameters(
 ) -> None:
     """Report parameters that a class does not have, and those that it needs."""
     # Few scenarios name a class.
-    from jostle.scenario.python_controllers.class_parameters import SEED, class_parameters
+    from jostle.scenario.python_controllers.class_parameters import (
+        SEED,
+        class_parameters,
+        missing_callbacks,
+    )
 
     if SEED in given:
         report.add((*where, SEED), "jostle sets it from the seed of the run — remove this key")
+    for method in missing_callbacks(source, class_name):
+        file = source.file(source.name)
+        report.add(where, f"{file}: the class {class_name} has no method `{method}`")
     parameters = class_parameters(source, class_name)
     if parameters is None:
         return
