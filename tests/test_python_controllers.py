@@ -199,6 +199,11 @@ def test_a_mistake_names_file_and_line_and_stops_only_its_run(tmp_path: Path) ->
             "self.max_burst_packets = 0; self.cwnd = 1",
             "max_burst_packets is 0",
         ),
+        (
+            "self.cwnd = start",
+            "self.min_burst_packets, self.max_burst_packets, self.cwnd = 3, 2, 1",
+            "min_burst_packets is 3, more than max_burst_packets, 2",
+        ),
         ("class Reno:", "raise ImportError('not today')\nclass Reno:", "line 2, in <module>"),
     ],
 )

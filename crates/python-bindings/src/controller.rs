@@ -134,6 +134,13 @@ impl PyController {
                 false => Some(events::packets("max_burst_packets", 1.0, &value)?),
             };
         }
+        if let (Some(least), Some(most)) = (self.min_burst_packets, self.max_burst_packets)
+            && least > most
+        {
+            return Err(PyValueError::new_err(format!(
+                "min_burst_packets is {least}, more than max_burst_packets, {most}"
+            )));
+        }
         if self.attributes.limits_flight_on_purpose {
             self.limits_flight_on_purpose =
                 object.getattr(intern!(py, "limits_flight_on_purpose"))?.is_truthy()?;
