@@ -418,7 +418,7 @@ class Browser:
         """Start the browser, or perform what is due; return its steps."""
     def opened(self, line: int, connection: int) -> None:
         """Assign the number `connection` to an opened `line`."""
-    def on_request(self, connection: int, request: int) -> int | None:
+    def on_request(self, connection: int) -> int | None:
         """Return the size of the object of a request that reached the server.
 
         None if the page was abandoned.

@@ -156,13 +156,14 @@ impl<B: TransportHeader + Copy> Link<B> {
         }
     }
 
-    /// Registers that packets of `flow` can also have the number of a connection.
-    pub fn admit(&mut self, connection: ConnectionId, flow: FlowId) {
+    /// Registers that packets of `flow` can also have the number of a connection. `is_opposite`: the
+    /// receiver of the flow is the sender of the connection.
+    pub fn admit(&mut self, connection: ConnectionId, flow: FlowId, is_opposite: bool) {
         if let Some(impairments) = &mut self.impairments {
             impairments.faults.admit(connection, flow);
         }
         if let Some(queue) = self.queue.boxed_discipline() {
-            queue.register_connection(connection, flow);
+            queue.register_connection(connection, flow, is_opposite);
         }
     }
 

@@ -99,8 +99,15 @@ pub trait QueueDiscipline<B>: Send {
     /// before the first packet. A flow that is not in the list has dedicated hosts.
     fn set_flow_hosts(&mut self, _hosts: &[FlowHosts]) {}
 
-    /// Registers that packets of `flow` can also have the number of a connection.
-    fn register_connection(&mut self, _connection: ConnectionId, _flow: FlowId) {}
+    /// Registers that packets of `flow` can also have the number of a connection. `is_opposite`: the
+    /// receiver of the flow is the sender of the connection.
+    fn register_connection(
+        &mut self,
+        _connection: ConnectionId,
+        _flow: FlowId,
+        _is_opposite: bool,
+    ) {
+    }
 
     /// Advances the state to `now`. This allows the discipline to make periodic updates early,
     /// instead of all at once at the next packet. Decisions do not change.

@@ -8,7 +8,7 @@ use jostle_run_spec::{Arrivals, FlowSpec, RunSpec, nth_connection};
 use jostle_traffic::{
     Action, BrowserAction, DatagramTimes, PageRecord, Reader, SocketApplication, WebBrowser,
 };
-use jostle_units::{ConnectionId, FlowId, Span, Time};
+use jostle_units::{ConnectionId, FlowId, Time};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -71,7 +71,7 @@ impl Traffic {
         let number = u32::try_from(flow)?;
         let browser = WebBrowser::of(FlowId(number), self.flow(flow)?, self.0.seed)
             .ok_or_else(|| PyValueError::new_err("the flow has no browser"))?;
-        Ok(Browser { browser: browser.without_repeats(), pages: Vec::new() })
+        Ok(Browser { browser, pages: Vec::new() })
     }
 }
 
@@ -194,7 +194,7 @@ impl Departures {
     }
 }
 
-/// Web browser whose requests are not lost.
+/// Web browser.
 #[pyclass(module = "jostle._core")]
 pub struct Browser {
     browser: WebBrowser,
@@ -231,15 +231,14 @@ impl Browser {
 
     /// Returns the size of the object of a request that reached the server; None if the page was
     /// abandoned.
-    fn on_request(&mut self, connection: u32, request: u32) -> Option<u64> {
-        self.browser.reached(ConnectionId(connection), request)
+    fn on_request(&mut self, connection: u32) -> Option<u64> {
+        self.browser.reached(ConnectionId(connection))
     }
 
     /// Handles an object that is complete at the browser; returns steps, as `on_time`.
     fn on_object(&mut self, connection: u32, now_ns: u64) -> Vec<BrowserStep> {
         let now = Time::from_ns(now_ns);
-        // Only repeated requests depend on the RTT.
-        self.browser.on_objects_complete(ConnectionId(connection), 1, Span::ZERO, now);
+        self.browser.on_objects_complete(ConnectionId(connection), 1, now);
         self.steps(now_ns)
     }
 
@@ -268,7 +267,7 @@ impl Browser {
         for action in std::mem::take(&mut self.browser.steps) {
             steps.push(match action {
                 BrowserAction::Open { line } => ("open", line as u64),
-                BrowserAction::Send { connection, .. } => ("send", u64::from(connection.0)),
+                BrowserAction::Send { connection } => ("send", u64::from(connection.0)),
                 BrowserAction::Close { connection } => ("close", u64::from(connection.0)),
                 BrowserAction::Wake { at } => ("wake", at.as_ns()),
                 BrowserAction::Finish => ("finish", 0),

@@ -1,14 +1,21 @@
 //! Connections of a multi-connection flow: their arrival times and properties.
 
+use std::collections::BTreeMap;
+
+use jostle_congestion::EcnFeedback;
+use jostle_controllers::registry;
 use jostle_units::{HEADER_BYTES, RandomStream, Span, Time, mss_of};
 
 use crate::{
-    ArrivalsSpec, FlowRandomStreams, FlowSpec, Quantity, QuicHandshake, RunSpec, SourceSpec,
+    Algorithm, ArrivalsSpec, FlowRandomStreams, FlowSpec, Quantity, QuicHandshake, RouteSpec,
+    RunSpec, SourceSpec,
 };
 
 /// Number of quantiles over which the header overhead is averaged. It is a bounded fraction of a
 /// size, so that steps of a ten-thousandth are accurate enough.
 const STEPS: u32 = 10_000;
+/// Initial window of a client (`TCP_INIT_CWND`).
+const CLIENT_INITIAL_WINDOW: u32 = 10;
 
 /// Arrival times of a flow's connections.
 #[derive(Clone, Debug)]
@@ -98,6 +105,41 @@ pub fn nth_connection(flow: &FlowSpec, number: u32) -> FlowSpec {
         None => flow.source.clone(),
     };
     FlowSpec { name, source, arrivals: None, ..flow.clone() }
+}
+
+/// Returns the requests of a browser's `flow` as a separate flow, from the receiver to the sender. The
+/// controller is the default of Linux, unless both ends need the controller for their ECN feedback, as
+/// a user's controller may.
+pub fn requests_of(flow: &FlowSpec) -> FlowSpec {
+    let needs_feedback = flow.ecn
+        && registry::controller(&flow.controller.name)
+            .is_none_or(|row| row.required_ecn_feedback() != EcnFeedback::None);
+    let (controller, slow_start) = match needs_feedback {
+        true => (flow.controller.clone(), flow.slow_start.clone()),
+        false => (Algorithm { name: "cubic".to_owned(), parameters: BTreeMap::default() }, None),
+    };
+    let opposite = |route: &RouteSpec| RouteSpec {
+        at_ns: route.at_ns,
+        path: route.reverse_path.clone(),
+        reverse_path: route.path.clone(),
+    };
+    FlowSpec {
+        name: format!("{}/requests", flow.name),
+        controller,
+        slow_start,
+        path: flow.reverse_path.clone(),
+        reverse_path: flow.path.clone(),
+        routes: flow.routes.iter().map(opposite).collect(),
+        sender_host: flow.receiver_host.clone(),
+        receiver_host: flow.sender_host.clone(),
+        initial_window_packets: CLIENT_INITIAL_WINDOW,
+        initial_pacing: false,
+        pacing: false,
+        source: SourceSpec::Bulk,
+        receiver: None,
+        gro: false,
+        ..flow.clone()
+    }
 }
 
 /// Returns the connections per second of a flow with Poisson arrivals. `None` for other flows, and

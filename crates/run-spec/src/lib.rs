@@ -12,7 +12,7 @@ mod random_streams;
 mod spec;
 mod validate;
 
-pub use arrivals::{Arrivals, listed_bytes, nth_connection, rate_per_s, wire_bytes};
+pub use arrivals::{Arrivals, listed_bytes, nth_connection, rate_per_s, requests_of, wire_bytes};
 pub use impairments::{ImpairmentSchedule, LossState};
 pub use limits::{CAPTURED_FLOWS_MAX, MAX_ACK_ROWS, MOST_OBJECTS};
 pub use link_builder::ConstantService;

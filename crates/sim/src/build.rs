@@ -16,9 +16,9 @@ use jostle_quic::{
 };
 use jostle_run_spec::{
     FlowRandomStreams, FlowSpec, LinkSpec, Quantity, QuantitySampler, QuicCrypto, QuicHandshake,
-    QuicRecovery, RunSpec, SourceSpec, Transport, listed_bytes, nth_connection,
+    QuicRecovery, RunSpec, SourceSpec, Transport, listed_bytes, nth_connection, requests_of,
 };
-use jostle_units::{DATAGRAM_HEADER_BYTES, FlowId, RandomStream, Span, Time};
+use jostle_units::{ConnectionId, DATAGRAM_HEADER_BYTES, FlowId, RandomStream, Span, Time};
 
 use self::controller_factory::{ControllerFactories, ControllerFactory};
 use self::host_timers::host_timers;
@@ -70,11 +70,33 @@ pub(crate) enum ConnectionPlan {
     /// Each connection is built from its own specification: QUIC connections, and those with a
     /// user's controllers.
     Each,
+    /// Connections of a browser.
+    Browser(Box<BrowserPlan>),
+}
+
+/// Recipe for the connections of a browser.
+pub(crate) struct BrowserPlan {
+    requests: ConnectionPlan,
+    responses: ConnectionPlan,
+    /// Flow of the requests.
+    request_flow: FlowSpec,
+    request_bytes: u16,
 }
 
 impl ConnectionPlan {
     /// Returns the recipe for a flow of `run`.
     pub(crate) fn of(spec: &FlowSpec, run: &RunSpec) -> Result<Self, Error> {
+        let SourceSpec::Web(web) = &spec.source else { return Self::of_direction(spec, run) };
+        let request_flow = requests_of(spec);
+        Ok(Self::Browser(Box::new(BrowserPlan {
+            requests: Self::of_direction(&request_flow, run)?,
+            responses: Self::of_direction(spec, run)?,
+            request_flow,
+            request_bytes: web.request_bytes as u16,
+        })))
+    }
+
+    fn of_direction(spec: &FlowSpec, run: &RunSpec) -> Result<Self, Error> {
         if spec.transport != Transport::Tcp || spec.controller.is_user_defined() {
             return Ok(Self::Each);
         }
@@ -82,8 +104,33 @@ impl ConnectionPlan {
         Ok(Self::Tcp(Box::new(plan), ApplicationModel::new(&spec.source)))
     }
 
-    /// Builds both endpoints of the `number`-th connection of `flow`.
+    /// Builds both endpoints of the `number`-th connection of `flow`, which gets the number `id`. A
+    /// browser's requests are the second value, and get the number after it.
     pub(crate) fn endpoints(
+        &self,
+        (number, id): (u32, ConnectionId),
+        flow: &FlowSpec,
+        run: &RunSpec,
+        user_controllers: UserControllers<'_>,
+    ) -> Result<(EndpointKind, Option<EndpointKind>), Error> {
+        let Self::Browser(plan) = self else {
+            return Ok((self.direction(number, flow, run, user_controllers)?, None));
+        };
+        let BrowserPlan { requests, responses, request_flow, request_bytes } = &**plan;
+        let requests = requests.direction(number, request_flow, run, user_controllers)?;
+        let responses = responses.direction(number, flow, run, user_controllers)?;
+        let (EndpointKind::Connection(requests), EndpointKind::Connection(responses)) =
+            (requests, responses)
+        else {
+            return Err(Error::unbuildable(&flow.name, "pages are loaded over TCP only"));
+        };
+        let ids = [ConnectionId(id.0 + 1), id];
+        let [requests, responses] =
+            SharedConnection::of_browser([requests, responses], ids, *request_bytes);
+        Ok((EndpointKind::Shared(responses), Some(EndpointKind::Shared(requests))))
+    }
+
+    fn direction(
         &self,
         number: u32,
         flow: &FlowSpec,
@@ -100,7 +147,7 @@ impl ConnectionPlan {
                 };
                 plan.nth(number, application).map(EndpointKind::Connection)
             }
-            Self::Each => {
+            Self::Each | Self::Browser(_) => {
                 let connection = nth_connection(flow, number);
                 endpoints(&connection, run, &mut ControllerFactories::default(), user_controllers)
             }

@@ -32,6 +32,9 @@ struct OpenConnection {
     flow: FlowId,
     opened: Time,
     endpoints: EndpointKind,
+    /// Whether it is the direction of a browser's requests, which have the number after that of the
+    /// responses.
+    has_requests: bool,
 }
 
 /// The connections of all multi-connection flows.
@@ -87,7 +90,8 @@ impl DynamicConnections {
         ConnectionId::at(self.first.index() + self.places.len())
     }
 
-    /// Opens the next connection of a flow, with the next number.
+    /// Opens the next connection of a flow, with the next number. The requests of a browser's
+    /// connection have the number after it.
     ///
     /// # Errors
     /// Returns an error if it cannot be built.
@@ -98,21 +102,31 @@ impl DynamicConnections {
         run: &RunSpec,
         user_controllers: UserControllers<'_>,
     ) -> Result<(), Error> {
+        let number = self.next_number();
         let Some(many) = self.many(flow) else { return Ok(()) };
         let spec = &run.flows[flow.index()];
-        let endpoints = many.plan.endpoints(many.came, spec, run, user_controllers)?;
+        let (endpoints, requests) =
+            many.plan.endpoints((many.came, number), spec, run, user_controllers)?;
         let opened = many.due.min(now);
         debug_assert!(many.arrivals.is_none() || many.due <= now, "opened before its arrival");
         many.came += 1;
         many.due = many.arrivals.as_mut().map_or(Time::NEVER, Arrivals::next_at);
+        self.add(OpenConnection { flow, opened, endpoints, has_requests: false });
+        if let Some(endpoints) = requests {
+            self.add(OpenConnection { flow, opened, endpoints, has_requests: true });
+        }
+        Ok(())
+    }
+
+    /// Adds a connection with the next number.
+    fn add(&mut self, connection: OpenConnection) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.living.push(None);
             self.living.len() as u32 - 1
         });
         debug_assert!(self.living[place as usize].is_none(), "the place of an open connection");
-        self.living[place as usize] = Some(OpenConnection { flow, opened, endpoints });
+        self.living[place as usize] = Some(connection);
         self.places.push(place);
-        Ok(())
     }
 
     fn living_index(&self, connection: ConnectionId) -> Option<usize> {
@@ -133,6 +147,12 @@ impl DynamicConnections {
         Some(&mut self.living[place].as_mut()?.endpoints)
     }
 
+    /// Closes both directions of a browser's connection.
+    pub fn close_browser_connection(&mut self, connection: ConnectionId) {
+        self.close(connection);
+        self.close(ConnectionId(connection.0 + 1));
+    }
+
     /// Closes a connection. Returns the time at which it was opened.
     pub fn close(&mut self, connection: ConnectionId) -> Option<Time> {
         let place = self.living_index(connection)?;
@@ -142,9 +162,13 @@ impl DynamicConnections {
         Some(living.opened)
     }
 
-    /// Returns the bytes in flight of all connections of a flow.
+    /// Returns the bytes in flight of all connections of a flow, without requests.
     pub fn in_flight_bytes(&self, flow: FlowId) -> u64 {
-        let theirs = self.living.iter().flatten().filter(|living| living.flow == flow);
+        let theirs = self
+            .living
+            .iter()
+            .flatten()
+            .filter(|living| living.flow == flow && !living.has_requests);
         theirs.map(|living| living.endpoints.state().in_flight_bytes).sum()
     }
 }

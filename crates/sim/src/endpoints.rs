@@ -34,14 +34,6 @@ macro_rules! endpoints {
                 match self { $(Self::$kind(end) => end.run_application(stop, host)),+ }
             }
 
-            fn send_response<S: EventSink>(&mut self, bytes: u64, host: &mut EndpointContext<'_, S>) {
-                match self { $(Self::$kind(end) => end.send_response(bytes, host)),+ }
-            }
-
-            fn take_completed_responses(&mut self) -> u32 {
-                match self { $(Self::$kind(end) => end.take_completed_responses()),+ }
-            }
-
             fn stop(&mut self) {
                 match self { $(Self::$kind(end) => end.stop()),+ }
             }

@@ -70,8 +70,8 @@ pub(crate) struct Network {
     /// Packets whose path has no link. They arrive at the time of sending, but after the sender has
     /// finished its event.
     wire: VecDeque<SimPacket>,
-    /// Proxy legs that received a packet (see `proxy.rs`), and flows of shared connections that are
-    /// complete.
+    /// Proxy legs that received a packet (see `proxy.rs`), flows of shared connections that are
+    /// complete, and connections of browsers on which requests or responses are complete.
     pub relayed: Vec<ConnectionId>,
     pub agenda: EventQueue,
     /// Payloads of the datagrams in transit.
@@ -169,8 +169,8 @@ impl Network {
     /// Sends a packet whose path has no link.
     #[cold]
     pub fn send_without_links(&mut self, now: Time, mut packet: SimPacket) {
-        if let Some(syn) = packet.transport.as_syn_mut() {
-            syn.rate = QuickStartRate::NONE;
+        if let Some(rate) = packet.transport.requested_rate_mut() {
+            *rate = QuickStartRate::NONE;
         }
         if self.wire.is_empty() {
             self.agenda.schedule(now, Event::ZeroLinkPath);
@@ -192,12 +192,29 @@ impl Network {
         }
     }
 
-    /// Assigns the route of `flow` to its next connection, and returns that connection.
+    /// Assigns the route of `flow` to the next connection, and returns that connection.
     pub fn admit(&mut self, flow: FlowId) -> ConnectionId {
         let connection = self.routes.admit(flow);
+        self.register(connection, flow, false)
+    }
+
+    /// Assigns the route of the requests of `flow`, which a browser sends, to the next connection, and
+    /// returns that connection.
+    pub fn admit_requests(&mut self, flow: FlowId) -> ConnectionId {
+        let connection = self.routes.admit_requests(flow);
+        self.register(connection, flow, true)
+    }
+
+    /// Registers a connection at its links.
+    fn register(
+        &mut self,
+        connection: ConnectionId,
+        flow: FlowId,
+        is_opposite: bool,
+    ) -> ConnectionId {
         let route = self.routes.of(connection);
         for link in route.path.links().chain(route.reverse_path.links()) {
-            self.hops[link.index()].link.admit(connection, flow);
+            self.hops[link.index()].link.admit(connection, flow, is_opposite);
         }
         connection
     }
@@ -223,8 +240,8 @@ impl Network {
             // RFC 4782: a router that does not decrement the TTL of the option has not approved the
             // request.
             other => {
-                if let Some(syn) = packet.transport.as_syn_mut() {
-                    syn.rate = QuickStartRate::NONE;
+                if let Some(rate) = packet.transport.requested_rate_mut() {
+                    *rate = QuickStartRate::NONE;
                 }
                 if let Entrance::Tunnel { connection, is_scheduled: is_scheduled @ false } = other {
                     *is_scheduled = true;
@@ -360,7 +377,7 @@ impl Network {
     /// Puts a packet on the delay line of its connection, the last hop to the sender. Always inlined, so
     /// that an ACK is built in place.
     #[inline(always)]
-    fn enter_access(&mut self, now: Time, number: u32, connection: ConnectionId, body: Body) {
+    pub fn enter_access(&mut self, now: Time, number: u32, connection: ConnectionId, body: Body) {
         let line = &mut self.lines[number as usize];
         let exit = now + line.delay;
         if line.travelling.is_empty() {
@@ -486,9 +503,7 @@ pub(crate) fn emit_packet_event<S: EventSink>(
         }
         Body::Quic(datagram) => (EndpointRole::Sender, datagram.place),
         Body::QuicBack(datagram) => (EndpointRole::Receiver, datagram.place),
-        Body::Ping(_) | Body::Echo(_) | Body::OneWay(_) | Body::Tunnelled(_) | Body::Request(_) => {
-            return;
-        }
+        Body::Ping(_) | Body::Echo(_) | Body::OneWay(_) | Body::Tunnelled(_) => return,
     };
     sink.datagram(now, connection, end, &Datagram { from, ecn, payload: payloads.get(place) });
 }

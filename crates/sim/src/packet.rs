@@ -1,9 +1,10 @@
 //! Packets of the simulated network: TCP segments and datagrams.
 
+use jostle_congestion::QuickStartRate;
 use jostle_link::{Ecn, Packet, PacketClass, PureAck, TransportHeader};
 use jostle_metrics::{HeaderKind, SegmentHeader};
 use jostle_tcp::{Ack, AckTag, Data, DataWithAck, Segment, Syn, SynAck, TransitTimes};
-use jostle_units::{DATAGRAM_HEADER_BYTES, HEADER_BYTES, LINK_HEADER_BYTES, Time};
+use jostle_units::{DATAGRAM_HEADER_BYTES, LINK_HEADER_BYTES, Time};
 
 /// Smallest Ethernet frame without the frame check sequence, which no packet size includes.
 const SMALLEST_FRAME_BYTES: u32 = 60;
@@ -28,14 +29,6 @@ pub(crate) struct QuicDatagram {
     pub trip: TransitTimes,
 }
 
-/// A browser's request, from the receiver to the sender. The first request opens the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
-    /// Number on its connection, from 0.
-    pub number: u32,
-    pub payload_bytes: u16,
-}
-
 /// The body of a packet. The compiler stores the tag in unused bits of [`Segment`], so that a
 /// packet fits into one cache line.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +47,6 @@ pub(crate) enum Body {
     QuicBack(QuicDatagram),
     /// A UDP datagram of a tunnel.
     Tunnelled(QuicDatagram),
-    /// A browser's request.
-    Request(Request),
 }
 
 /// A packet of the simulated network.
@@ -80,11 +71,14 @@ impl Body {
         )
     }
 
-    /// Returns the SYN, if it is one.
+    /// Returns the rate that a SYN or SYN-ACK requests (RFC 4782).
     #[inline]
-    pub const fn as_syn_mut(&mut self) -> Option<&mut Syn> {
+    pub const fn requested_rate_mut(&mut self) -> Option<&mut QuickStartRate> {
         match self {
-            Self::Tcp(Segment::Syn(syn)) => Some(syn),
+            Self::Tcp(
+                Segment::Syn(Syn { rate, .. })
+                | Segment::SynAck(SynAck { rate, requests_rate: true, .. }),
+            ) => Some(rate),
             _ => None,
         }
     }
@@ -110,7 +104,6 @@ impl Body {
     pub const fn wire_bytes(&self) -> u32 {
         match self {
             Self::Tcp(segment) => segment.wire_bytes(),
-            Self::Request(request) => HEADER_BYTES + request.payload_bytes as u32,
             Self::Ping(Datagram { payload_bytes, .. })
             | Self::Echo(Datagram { payload_bytes, .. })
             | Self::OneWay(Datagram { payload_bytes, .. })
@@ -123,7 +116,7 @@ impl Body {
     /// Returns the size of the IP packet. It has no padding of a link.
     pub const fn ip_bytes(&self) -> u32 {
         match self {
-            Self::Tcp(_) | Self::Request(_) => self.wire_bytes() - LINK_HEADER_BYTES,
+            Self::Tcp(_) => self.wire_bytes() - LINK_HEADER_BYTES,
             Self::Ping(Datagram { payload_bytes, .. })
             | Self::Echo(Datagram { payload_bytes, .. })
             | Self::OneWay(Datagram { payload_bytes, .. })

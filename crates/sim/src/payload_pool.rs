@@ -155,6 +155,13 @@ impl PayloadPool {
         self.acks.places[place as usize]
     }
 
+    /// Returns whether two ACKs differ in nothing that keeps the NIC from merging their segments: their
+    /// numbers, flags and options, but not their windows (`tcp_offload.c::tcp_gro_receive`).
+    pub fn have_equal_acks(&self, first: u32, second: u32) -> bool {
+        let [first, second] = [first, second].map(|place| self.ack(place));
+        first == Ack { window: first.window, clock: first.clock, ..second }
+    }
+
     /// Frees the ACK at an index.
     pub fn give_back_ack(&mut self, place: u32) {
         self.acks.give_back(place);

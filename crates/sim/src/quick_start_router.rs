@@ -39,8 +39,8 @@ impl QuickStartRouter {
             self.turn(now);
         }
         self.arrived_bytes[1] += u64::from(packet.size_bytes);
-        if let Some(syn) = packet.transport.as_syn_mut() {
-            syn.rate = self.grant(now, syn.rate);
+        if let Some(rate) = packet.transport.requested_rate_mut() {
+            *rate = self.grant(now, *rate);
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
         let rate = QuickStartRate::not_above(Rate::from_bps(bps));
         let mut syn = packet(Segment::Syn(Syn { ecn: false, rate, tsval_ms: 1 }));
         router.pass(now, &mut syn);
-        syn.transport.as_syn_mut().and_then(|syn| syn.rate.rate()).map_or(0, Rate::as_bps)
+        syn.transport.requested_rate_mut().and_then(|rate| rate.rate()).map_or(0, Rate::as_bps)
     }
 
     #[test]

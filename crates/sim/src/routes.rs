@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use jostle_run_spec::{FlowSpec, RouteSpec, Transport};
+use jostle_run_spec::{FlowSpec, RouteSpec, SourceSpec, Transport, requests_of};
 use jostle_units::{ConnectionId, FlowId, LinkId, Rate, Time, mss_of};
 
 use crate::packet::SimPacket;
@@ -128,6 +128,8 @@ pub(crate) struct Routes {
     routes: Vec<FlowRoute>,
     /// Indices into `routes`, by connection.
     places: Vec<u32>,
+    /// Indices into `routes` of the requests of browsers, by flow.
+    requests: BTreeMap<FlowId, u32>,
     /// Changes that are still due, the next one last.
     changes: Vec<RouteChange>,
     /// Whether any receiver uses GRO.
@@ -137,10 +139,15 @@ pub(crate) struct Routes {
 impl Routes {
     pub fn new(flows: &[FlowSpec], delays_ns: &[u64]) -> Self {
         let places = Vec::with_capacity(flows.len());
-        let (changes, merge) = (Vec::new(), false);
-        let mut routes = Self { routes: Vec::new(), places, changes, merge };
+        let (changes, merge, requests) = (Vec::new(), false, BTreeMap::new());
+        let mut routes = Self { routes: Vec::new(), places, requests, changes, merge };
+        let browsers = (0..).map(FlowId).zip(flows);
+        let browsers = browsers.filter(|(_, flow)| matches!(flow.source, SourceSpec::Web(_)));
+        let requests: Vec<_> = browsers.map(|(id, flow)| (id, requests_of(flow))).collect();
         let mut known = BTreeMap::new();
-        for flow in flows {
+        let own = flows.iter().map(|flow| (flow, None));
+        for (flow, of) in own.chain(requests.iter().map(|(id, flow)| (flow, Some(*id)))) {
+            let delays_data = of.is_some() || flow.connection_of.is_some();
             let line = delays_ns.partition_point(|delay| *delay < flow.base_delay_ns) as u32;
             let merged_mss_bytes = (flow.gro && flow.transport == Transport::Tcp)
                 .then(|| mss_of(flow.mtu_bytes) as u16);
@@ -152,7 +159,7 @@ impl Routes {
                         (&flow.path, &flow.reverse_path, &flow.routes),
                         line,
                         flow.dscp,
-                        flow.connection_of.is_some(),
+                        delays_data,
                         merged_mss_bytes,
                     ))
                     .or_insert(next),
@@ -165,7 +172,7 @@ impl Routes {
                     path: LinkSequence::new(flow.paths()),
                     reverse_path: LinkSequence::new(flow.reverse_paths()),
                     line,
-                    delays_data: flow.connection_of.is_some(),
+                    delays_data,
                     nic: flow
                         .nic_rate_bps
                         .map(|bps| Box::new(NetworkCard::new(Rate::from_bps(bps)))),
@@ -173,7 +180,12 @@ impl Routes {
                     merged_mss_bytes,
                 });
             }
-            routes.places.push(place);
+            match of {
+                None => routes.places.push(place),
+                Some(browser) => {
+                    routes.requests.insert(browser, place);
+                }
+            }
             routes.merge |= merged_mss_bytes.is_some();
         }
         routes.changes.sort_by_key(|it| std::cmp::Reverse((it.change.at_ns, it.route)));
@@ -210,6 +222,14 @@ impl Routes {
     pub fn admit(&mut self, flow: FlowId) -> ConnectionId {
         let connection = ConnectionId::at(self.places.len());
         self.places.push(self.places[flow.index()]);
+        connection
+    }
+
+    /// Assigns the route of the requests of `flow` to the next connection, and returns that
+    /// connection.
+    pub fn admit_requests(&mut self, flow: FlowId) -> ConnectionId {
+        let connection = ConnectionId::at(self.places.len());
+        self.places.push(self.requests[&flow]);
         connection
     }
 }

@@ -8,6 +8,7 @@ use jostle_units::{ConnectionId, SendLimit, Time};
 use crate::event_queue::Event;
 use crate::network::{Network, leave, packet};
 use crate::packet::{Body, SimPacket};
+use crate::routes::FlowRoute;
 
 /// A sender's access to the network.
 pub(crate) struct SenderPort<'a, S> {
@@ -39,7 +40,13 @@ impl<S: EventSink> SenderPort<'_, S> {
             return self.enqueue_at_nic(now, packet);
         }
         leave(self.sink, &self.network.payloads, now, &mut packet);
-        self.network.send_without_links(now, packet);
+        let &FlowRoute { delays_data, line, .. } = self.network.routes.of(self.connection);
+        if delays_data {
+            packet.transport.keep_ecn(packet.ecn);
+            self.network.enter_access(now, line, self.connection, packet.transport);
+        } else {
+            self.network.send_without_links(now, packet);
+        }
     }
 
     fn enqueue_at_nic(&mut self, now: Time, packet: SimPacket) {

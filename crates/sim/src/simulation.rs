@@ -7,7 +7,7 @@ mod web_browsers;
 use jostle_congestion::StateObserver;
 use jostle_link::{Ecn, Packet};
 use jostle_metrics::{EndpointRole, EventSink};
-use jostle_run_spec::RunSpec;
+use jostle_run_spec::{RunSpec, SourceSpec};
 use jostle_tcp::Segment;
 use jostle_tcp::gro::merges;
 use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
@@ -18,6 +18,7 @@ use crate::endpoints::EndpointKind;
 use crate::event_queue::{Deadline, Event, POSITIONS};
 use crate::network::emit_packet_event;
 use crate::packet::{Body, SimPacket};
+use crate::payload_pool::PayloadPool;
 use crate::transport::{EndpointContext, Endpoints, FlowStatus, FlowTimes};
 
 pub use state::RunCounts;
@@ -60,10 +61,20 @@ pub fn run_with(
 /// Returns whether GRO of the receiver's NIC merges two packets of a flow. `first` is the last of
 /// `count` packets that were merged so far. Full-sized segments carry `mss_bytes`.
 #[inline]
-fn are_merged(mss_bytes: u16, count: u32, first: &SimPacket, second: &SimPacket) -> bool {
+fn are_merged(
+    (mss_bytes, payloads): (u16, &PayloadPool),
+    count: u32,
+    first: &SimPacket,
+    second: &SimPacket,
+) -> bool {
     match (&first.transport, &second.transport) {
         (Body::Tcp(Segment::Data(one)), Body::Tcp(Segment::Data(other))) => {
             first.ecn == second.ecn && merges(mss_bytes, count, one, other)
+        }
+        (Body::Tcp(Segment::DataWithAck(one)), Body::Tcp(Segment::DataWithAck(other))) => {
+            first.ecn == second.ecn
+                && merges(mss_bytes, count, &one.data, &other.data)
+                && payloads.have_equal_acks(one.place, other.place)
         }
         _ => false,
     }
@@ -271,7 +282,8 @@ impl<S: EventSink> Simulation<'_, S> {
             self.world.merging.push((*packet, 1));
             return;
         };
-        let part = are_merged(mss_bytes, *place, held, packet);
+        let payloads = &self.world.network.payloads;
+        let part = are_merged((mss_bytes, payloads), *place, held, packet);
         *place = if part { *place + 1 } else { 1 };
         let before = std::mem::replace(held, *packet);
         self.receive(now, &before, part);
@@ -294,9 +306,6 @@ impl<S: EventSink> Simulation<'_, S> {
         match self.endpoints(now, connection) {
             Some((endpoints, mut host)) => {
                 endpoints.receive(body, size_bytes, ecn, part, &mut host);
-                if connection.index() >= self.world.flows.len() && !self.world.browsers.is_empty() {
-                    self.notify_browser(now, connection);
-                }
             }
             None => self.discard(body),
         }
@@ -311,9 +320,6 @@ impl<S: EventSink> Simulation<'_, S> {
             let end = if body.is_forward() { EndpointRole::Receiver } else { EndpointRole::Sender };
             let payloads = &self.world.network.payloads;
             emit_packet_event(self.sink, payloads, now, connection, end, (body, ecn));
-        }
-        if let Body::Request(request) = body {
-            return self.on_request(now, connection, request.number);
         }
         let Some((endpoints, mut host)) = self.endpoints(now, connection) else {
             return self.discard(body);
@@ -394,7 +400,8 @@ impl<S: EventSink> Simulation<'_, S> {
     /// failure.
     fn open(&mut self, now: Time, flow: FlowId) -> Option<ConnectionId> {
         let connection = self.world.connections.next_number();
-        if connection.0 >= POSITIONS {
+        // A browser's connection has two numbers.
+        if connection.0 + 1 >= POSITIONS {
             self.world.broken = Some(Error::TooMany { most: POSITIONS });
             return None;
         }
@@ -406,6 +413,10 @@ impl<S: EventSink> Simulation<'_, S> {
         let routed = self.world.network.admit(flow);
         debug_assert_eq!(routed, connection, "a connection on the route of another");
         self.sink.connection_opened(now, connection, flow);
+        if matches!(self.spec.flows[flow.index()].source, SourceSpec::Web(_)) {
+            let requests = self.world.network.admit_requests(flow);
+            self.sink.connection_opened(now, requests, flow);
+        }
         Some(connection)
     }
 
@@ -488,9 +499,10 @@ mod tests {
 
     #[test]
     fn a_card_keeps_apart_what_has_another_ecn_field_or_no_data() {
+        let payloads = PayloadPool::default();
         let first = data(5, Ecn::Capable);
-        assert!(are_merged(1448, 1, &first, &data(6, Ecn::Capable)));
-        assert!(!are_merged(1448, 1, &first, &data(6, Ecn::Marked)));
+        assert!(are_merged((1448, &payloads), 1, &first, &data(6, Ecn::Capable)));
+        assert!(!are_merged((1448, &payloads), 1, &first, &data(6, Ecn::Marked)));
         let ack = Ack {
             tag: AckTag::Ack,
             ece: false,
@@ -503,6 +515,11 @@ mod tests {
             window: 10,
             blocks: [SackBlock::default(); 3],
         };
-        assert!(!are_merged(1448, 1, &first, &packet(Segment::Ack(ack), Ecn::Capable)));
+        assert!(!are_merged(
+            (1448, &payloads),
+            1,
+            &first,
+            &packet(Segment::Ack(ack), Ecn::Capable)
+        ));
     }
 }

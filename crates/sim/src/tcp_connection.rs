@@ -19,7 +19,7 @@ use jostle_traffic::MessageTracker;
 use jostle_traffic::{Action, ApplicationInstance};
 
 mod shared;
-pub(crate) use shared::SharedConnection;
+pub(crate) use shared::{CompletedMessages, SharedConnection};
 
 /// Both endpoints of a TCP connection.
 pub(crate) struct TcpConnection {
@@ -330,7 +330,7 @@ impl TcpConnection {
         let Segment::Syn(syn) = segment else { return };
         let mut syn_ack = self.receiver.on_syn(host.now, syn);
         if let Some(behaviour) = &mut self.behaviour {
-            behaviour.on_syn(host.now, &mut syn_ack);
+            behaviour.on_syn(host.now, &mut syn_ack.window);
         }
         if self.part.is_some() {
             host.network.relayed.push(host.connection);
@@ -418,19 +418,6 @@ impl Endpoints for TcpConnection {
             apply(action, sender, now, port);
             sender.open(now, port);
         });
-    }
-
-    fn send_response<S: EventSink>(&mut self, bytes: u64, host: &mut EndpointContext<'_, S>) {
-        let now = host.now;
-        self.messages.write(bytes, now);
-        self.with_sender(host, |sender, port| {
-            sender.supply(now, Some(bytes), port);
-            sender.open(now, port);
-        });
-    }
-
-    fn take_completed_responses(&mut self) -> u32 {
-        self.source.take_completed()
     }
 
     fn stop(&mut self) {

@@ -115,14 +115,6 @@ pub(crate) trait Endpoints {
     /// scheduled after `stop`.
     fn run_application<S: EventSink>(&mut self, stop: Time, host: &mut EndpointContext<'_, S>);
 
-    /// Writes a response of `_bytes` at a server.
-    fn send_response<S: EventSink>(&mut self, _bytes: u64, _host: &mut EndpointContext<'_, S>) {}
-
-    /// Returns the number of responses that were completed at the receiver since the last call.
-    fn take_completed_responses(&mut self) -> u32 {
-        0
-    }
-
     /// Stops the application permanently.
     fn stop(&mut self) {}
 

@@ -245,6 +245,7 @@ impl Receiver {
             tag: AckTag::Ack,
             ecn: self.feedback != EcnFeedback::None,
             rate: syn.rate,
+            requests_rate: false,
             clock: TimestampClock::at(now),
             tsecr_ms: syn.tsval_ms,
             window: self.offer(),

@@ -8,7 +8,7 @@ mod rledbat;
 use jostle_congestion::CongestionController;
 use jostle_units::{Ecn, Span, Time};
 
-use crate::segment::{Ack, Data, SynAck};
+use crate::segment::{Ack, Data};
 use optimistic_ack::{OptimisticAcker, OptimisticArrival};
 use rledbat::Rledbat;
 
@@ -72,10 +72,10 @@ impl ReceiverBehaviour {
         }
     }
 
-    /// Processes the SYN-ACK of the receiver.
-    pub fn on_syn(&mut self, now: Time, syn_ack: &mut SynAck) {
+    /// Limits the first window that the receiver offers after a SYN, in segments.
+    pub fn on_syn(&mut self, now: Time, window: &mut u32) {
         if let ReceiverBehaviourKind::Rledbat(rledbat) = &mut self.kind {
-            rledbat.on_syn(now, syn_ack);
+            rledbat.on_syn(now, window);
         }
     }
 

@@ -84,8 +84,10 @@ pub struct SynAck {
     pub tag: AckTag,
     /// Whether both ends support ECN.
     pub ecn: bool,
-    /// Granted rate (RFC 4782).
+    /// Granted rate (RFC 4782), or the requested rate.
     pub rate: QuickStartRate,
+    /// Whether it requests a rate for the end that sends it.
+    pub requests_rate: bool,
     /// TSval.
     pub clock: TimestampClock,
     /// TSecr.

@@ -33,7 +33,7 @@ use jostle_congestion::peer_cache::PeerAddress;
 use jostle_congestion::transport::{CwndUsage, HostTimers, Pacer, RecoverFlightSize};
 use jostle_congestion::{
     CongestionController, CongestionEvent, CongestionSignal, CwndReductionBy, DeliveryRateSampler,
-    RecoveryState, RttEstimator,
+    EstablishedEvent, RecoveryState, RttEstimator,
 };
 use jostle_units::{Ecn, Rate, SendLimit, Span, Time};
 
@@ -87,6 +87,8 @@ pub struct SenderConfig {
     pub peer: PeerAddress,
     /// Payload of a full-sized segment ([`jostle_units::mss_of`] the MTU).
     pub mss_bytes: u16,
+    /// The sender accepts the connection, and its application responds to requests of the peer.
+    pub is_server: bool,
 }
 
 /// Deadlines of a sender; [`Time::NEVER`] for a deadline that is not set.
@@ -191,6 +193,8 @@ pub struct Sender {
     acked_bytes: u64,
     /// `ts_recent`: timestamp that the next segment echoes.
     echo_ms: u32,
+    /// What the controller of a server gets before its first response.
+    unstarted: Option<Box<EstablishedEvent>>,
 }
 
 impl Sender {
@@ -234,18 +238,25 @@ impl Sender {
             total_retransmitted: 0,
             acked_bytes: 0,
             echo_ms: 0,
+            unstarted: None,
         }
     }
 
     /// Adds `bytes` to the data written by the application, or unlimited data.
     pub fn supply(&mut self, now: Time, bytes: Option<u64>, out: &mut impl SegmentSink) {
         let established = self.connection == Connection::Established;
+        let is_started = self.unstarted.is_none();
         if established {
-            self.restart_after_idle(now);
+            if is_started {
+                self.restart_after_idle(now);
+            }
             self.note_application_limit(out);
         }
         self.queue.append(bytes);
         if established {
+            if !is_started {
+                self.start_server(now);
+            }
             self.write(now, out);
         }
     }

@@ -218,6 +218,12 @@ impl ApplicationInstance {
         }
     }
 
+    /// Returns whether responses to a browser have completed since the last call of
+    /// [`take_completed`](Self::take_completed).
+    pub const fn has_completed(&self) -> bool {
+        matches!(self.kind, Kind::Pages { whole: 1.. })
+    }
+
     /// Returns the number of responses to a browser that completed since the last call.
     pub fn take_completed(&mut self) -> u32 {
         match &mut self.kind {

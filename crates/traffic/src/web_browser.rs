@@ -9,13 +9,6 @@ use crate::{Page, Pages};
 use jostle_run_spec::{FlowSpec, SourceSpec};
 use jostle_units::{ConnectionId, FlowId, Span, Time};
 
-/// Initial timeout of a request on a connection without an RTT sample (RFC 6298 §2 (2.1)).
-const FIRST_TIMEOUT: Span = Span::from_ms(1_000);
-/// Linux's minimum timeout in addition to the RTT (`TCP_RTO_MIN`).
-const LEAST_VARIATION: Span = Span::from_ms(200);
-/// Linux's maximum timeout (`TCP_RTO_MAX`).
-const LONGEST_TIMEOUT: Span = Span::from_ms(120_000);
-
 /// Network operation that a browser requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrowserAction {
@@ -28,8 +21,6 @@ pub enum BrowserAction {
     Send {
         /// Number of the connection.
         connection: ConnectionId,
-        /// Number of the request on this connection.
-        number: u32,
     },
     /// Close a connection.
     Close {
@@ -82,9 +73,6 @@ struct BrowserConnection {
     reached: u32,
     /// Number of these objects that are complete.
     whole: u32,
-    /// Time at which lost requests are repeated.
-    repeat_at: Time,
-    timeout: Span,
 }
 
 impl BrowserConnection {
@@ -106,8 +94,6 @@ pub struct WebBrowser {
     /// Maximum number of connections per page.
     connections: usize,
     multiplexed: bool,
-    /// Whether lost requests are repeated.
-    repeats: bool,
     stage: Stage,
     page: Page,
     asked: Time,
@@ -129,7 +115,6 @@ impl WebBrowser {
             left: web.pages,
             connections: web.connections as usize,
             multiplexed: web.multiplexed,
-            repeats: true,
             stage: Stage::Closed,
             page: Page::default(),
             asked: Time::ZERO,
@@ -139,24 +124,13 @@ impl WebBrowser {
         })
     }
 
-    /// Repeats no request, because the transport of the requests retransmits.
-    #[must_use]
-    pub fn without_repeats(self) -> Self {
-        Self { repeats: false, ..self }
-    }
-
     /// Performs all actions that are due at `now`.
     pub fn on_time(&mut self, now: Time) {
         match self.stage {
             Stage::Closed => self.begin(now),
-            Stage::Parsing(until) if until <= now => self.ask_for_objects(now),
+            Stage::Parsing(until) if until <= now => self.ask_for_objects(),
             Stage::Reading(until) if until <= now => self.begin(now),
             _ => {}
-        }
-        for line in 0..self.lines.len() {
-            if self.lines[line].repeat_at <= now {
-                self.repeat(line, now);
-            }
         }
     }
 
@@ -171,15 +145,13 @@ impl WebBrowser {
         self.lines[line].connection = connection;
     }
 
-    /// Handles a request that reached the server. Returns the size of the requested object, unless
-    /// the request is a duplicate or an earlier one is missing.
-    pub fn reached(&mut self, connection: ConnectionId, number: u32) -> Option<u64> {
+    /// Handles the next request that reached the server on a connection. Returns the size of the
+    /// requested object, unless the page was abandoned.
+    pub fn reached(&mut self, connection: ConnectionId) -> Option<u64> {
         let line = self.lines.iter_mut().find(|line| line.connection == connection)?;
-        if line.reached != number {
-            return None;
-        }
+        let bytes = line.asked_bytes.get(line.reached as usize).copied();
         line.reached += 1;
-        line.asked_bytes.get(number as usize).copied()
+        bytes
     }
 
     /// Returns the size of the oldest object that was requested on a connection and is not complete.
@@ -188,25 +160,12 @@ impl WebBrowser {
         line.asked_bytes.get(line.whole as usize).copied()
     }
 
-    /// Handles the completion of objects on a connection, and its current RTT.
-    pub fn on_objects_complete(
-        &mut self,
-        connection: ConnectionId,
-        count: u32,
-        rtt: Span,
-        now: Time,
-    ) {
+    /// Handles the completion of objects on a connection.
+    pub fn on_objects_complete(&mut self, connection: ConnectionId, count: u32, now: Time) {
         let Some(at) = self.lines.iter().position(|line| line.connection == connection) else {
             return;
         };
-        let line = &mut self.lines[at];
-        line.whole += count;
-        // RFC 6298 §2 (2.2): a client that has sent one or two packets has about one RTT sample.
-        let variation = (rtt + rtt).max(LEAST_VARIATION);
-        line.timeout = (rtt + variation).min(LONGEST_TIMEOUT);
-        if line.is_idle() {
-            line.repeat_at = Time::NEVER;
-        }
+        self.lines[at].whole += count;
         if self.stage == Stage::Main && self.page.objects_bytes.is_empty() {
             // The page ends with its last byte. Nothing waits for its parsing.
             self.end(now);
@@ -217,7 +176,7 @@ impl WebBrowser {
         } else if self.lines[at].is_idle()
             && let Some(bytes) = self.waiting.pop_front()
         {
-            self.ask(at, bytes, now);
+            self.ask(at, bytes);
         } else if self.lines.iter().all(BrowserConnection::is_idle) {
             self.end(now);
         }
@@ -236,22 +195,22 @@ impl WebBrowser {
         self.stage = Stage::Main;
         self.asked = now;
         self.steps.push(BrowserAction::Asked);
-        self.open(self.page.main_bytes, now);
+        self.open(self.page.main_bytes);
     }
 
     /// Requests the objects to which the main object refers.
-    fn ask_for_objects(&mut self, now: Time) {
+    fn ask_for_objects(&mut self) {
         self.stage = Stage::Objects;
         self.waiting = std::mem::take(&mut self.page.objects_bytes).into();
         if self.multiplexed {
             while let Some(bytes) = self.waiting.pop_front() {
-                self.ask(0, bytes, now);
+                self.ask(0, bytes);
             }
             return;
         }
         for line in 0..self.connections {
             let Some(bytes) = self.waiting.pop_front() else { break };
-            if line == 0 { self.ask(0, bytes, now) } else { self.open(bytes, now) }
+            if line == 0 { self.ask(0, bytes) } else { self.open(bytes) }
         }
     }
 
@@ -275,56 +234,21 @@ impl WebBrowser {
     }
 
     /// Opens a connection with the request for an object.
-    fn open(&mut self, bytes: u64, now: Time) {
-        let repeat_at = self.repeat_time(now, FIRST_TIMEOUT);
+    fn open(&mut self, bytes: u64) {
         self.steps.push(BrowserAction::Open { line: self.lines.len() });
         self.lines.push(BrowserConnection {
             connection: UNOPENED,
             asked_bytes: vec![bytes],
             reached: 0,
             whole: 0,
-            repeat_at,
-            timeout: FIRST_TIMEOUT,
         });
-        self.wake_to_repeat(repeat_at);
     }
 
     /// Requests another object over a connection.
-    fn ask(&mut self, at: usize, bytes: u64, now: Time) {
-        let repeat_at = self.repeat_time(now, self.lines[at].timeout);
+    fn ask(&mut self, at: usize, bytes: u64) {
         let line = &mut self.lines[at];
-        let number = line.asked_bytes.len() as u32;
         line.asked_bytes.push(bytes);
-        line.repeat_at = repeat_at;
-        let connection = line.connection;
-        self.steps.push(BrowserAction::Send { connection, number });
-        self.wake_to_repeat(repeat_at);
-    }
-
-    /// Repeats the requests that have not reached the server, which processes them in order, and
-    /// doubles the timeout (RFC 6298 §5 (5.5)).
-    fn repeat(&mut self, at: usize, now: Time) {
-        let line = &mut self.lines[at];
-        let numbers = line.reached..line.asked_bytes.len() as u32;
-        if numbers.is_empty() {
-            line.repeat_at = Time::NEVER;
-            return;
-        }
-        line.timeout = (line.timeout + line.timeout).min(LONGEST_TIMEOUT);
-        line.repeat_at = now + line.timeout;
-        let (connection, repeat_at) = (line.connection, line.repeat_at);
-        self.steps.extend(numbers.map(|number| BrowserAction::Send { connection, number }));
-        self.wake(repeat_at);
-    }
-
-    fn repeat_time(&self, now: Time, timeout: Span) -> Time {
-        if self.repeats { now + timeout } else { Time::NEVER }
-    }
-
-    fn wake_to_repeat(&mut self, at: Time) {
-        if self.repeats {
-            self.wake(at);
-        }
+        self.steps.push(BrowserAction::Send { connection: line.connection });
     }
 
     fn wake(&mut self, at: Time) {

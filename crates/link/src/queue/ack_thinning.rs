@@ -173,8 +173,8 @@ impl<B: TransportHeader + Copy + Send> QueueDiscipline<B> for AckThinning<B> {
         self.queue.set_flow_hosts(hosts);
     }
 
-    fn register_connection(&mut self, connection: ConnectionId, flow: FlowId) {
-        self.queue.register_connection(connection, flow);
+    fn register_connection(&mut self, connection: ConnectionId, flow: FlowId, is_opposite: bool) {
+        self.queue.register_connection(connection, flow, is_opposite);
     }
 
     fn advance_to(&mut self, now: Time) {

@@ -329,11 +329,15 @@ impl<B: TransportHeader + Copy + Send> QueueDiscipline<B> for Cake<B> {
         }
     }
 
-    fn register_connection(&mut self, connection: ConnectionId, flow: FlowId) {
+    fn register_connection(&mut self, connection: ConnectionId, flow: FlowId, is_opposite: bool) {
         if let Some(hosts) = self.hosts.get(flow.index()).copied() {
             let room = self.hosts.len().max(connection.index() + 1);
             self.hosts.resize(room, FlowHosts::default());
-            self.hosts[connection.index()] = hosts;
+            let FlowHosts { sender, receiver } = hosts;
+            self.hosts[connection.index()] = match is_opposite {
+                false => hosts,
+                true => FlowHosts { sender: receiver, receiver: sender },
+            };
         }
     }
 

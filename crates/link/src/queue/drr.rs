@@ -226,11 +226,13 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Drr<B> {
         self.classes.iter_mut().for_each(|slot| slot.queue.set_flow_hosts(hosts));
     }
 
-    fn register_connection(&mut self, connection: ConnectionId, flow: FlowId) {
+    fn register_connection(&mut self, connection: ConnectionId, flow: FlowId, is_opposite: bool) {
         if let Assignment::Classes(map) = &mut self.assignment {
             map.admit(connection, flow);
         }
-        self.classes.iter_mut().for_each(|slot| slot.queue.register_connection(connection, flow));
+        self.classes
+            .iter_mut()
+            .for_each(|slot| slot.queue.register_connection(connection, flow, is_opposite));
     }
 
     fn advance_to(&mut self, now: Time) {

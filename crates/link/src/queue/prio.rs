@@ -114,9 +114,11 @@ impl<B: Copy + Send + 'static> QueueDiscipline<B> for Prio<B> {
         self.bands.iter_mut().for_each(|band| band.set_flow_hosts(hosts));
     }
 
-    fn register_connection(&mut self, connection: ConnectionId, flow: FlowId) {
+    fn register_connection(&mut self, connection: ConnectionId, flow: FlowId, is_opposite: bool) {
         self.map.admit(connection, flow);
-        self.bands.iter_mut().for_each(|band| band.register_connection(connection, flow));
+        self.bands
+            .iter_mut()
+            .for_each(|band| band.register_connection(connection, flow, is_opposite));
     }
 
     fn advance_to(&mut self, now: Time) {
@@ -192,7 +194,7 @@ mod tests {
     fn connections_have_the_class_of_their_flow() {
         let mut queue = two_bands("codel", &[]);
         queue.map.by_flow = vec![1, 0];
-        queue.register_connection(ConnectionId(5), FlowId(1));
+        queue.register_connection(ConnectionId(5), FlowId(1), false);
         for connection in [0, 5, 1] {
             let arrived = marked(0, connection);
             queue.enqueue(Time::ZERO, arrived, &mut RecordedOutcomes::default());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jostle_congestion::transport::RecoverFlightSize;
 use jostle_congestion::{CongestionController, EcnFeedback};
 use jostle_run_spec::{
-    FlowRandomStreams, FlowSpec, LinuxRelease, Prr, ReaderSpec, ReceiverSpec, RunSpec,
+    FlowRandomStreams, FlowSpec, LinuxRelease, Prr, ReaderSpec, ReceiverSpec, RunSpec, SourceSpec,
 };
 use jostle_tcp::{Receiver, Sender, SenderConfig};
 use jostle_units::{RandomStream, Span, mss_of};
@@ -68,6 +68,7 @@ impl TcpPlan {
                 timers: host_timers(spec),
                 peer: spec.peer,
                 mss_bytes,
+                is_server: matches!(spec.source, SourceSpec::Web(_)),
             },
             reverse_delay,
             rtt: run.propagation(&spec.path) + reverse_delay,

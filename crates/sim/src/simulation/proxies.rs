@@ -11,14 +11,17 @@ use crate::tcp_connection::TcpConnection;
 use crate::transport::{EndpointContext, FlowStatus};
 
 impl<S: EventSink> Simulation<'_, S> {
-    /// Handles the proxy legs that received packets, and completes flows of shared connections.
+    /// Handles the proxy legs that received packets and browsers whose messages are complete, and
+    /// completes flows of shared connections.
     #[cold]
     #[inline(never)]
     pub(super) fn relay(&mut self, now: Time) {
         while let Some(leg) = self.world.network.relayed.pop() {
-            match self.endpoints(now, leg) {
-                Some((EndpointKind::Shared(_), _)) => self.complete(now, leg),
-                _ => self.relay_at(now, leg),
+            let is_shared = matches!(self.endpoints(now, leg), Some((EndpointKind::Shared(_), _)));
+            match leg.own_flow(self.world.flows.len()) {
+                None => self.on_messages_complete(now, leg),
+                Some(_) if is_shared => self.complete(now, leg),
+                Some(_) => self.relay_at(now, leg),
             }
         }
     }

@@ -1,13 +1,12 @@
 //! Executes the actions of web browsers, and notifies them.
 
-use jostle_link::Ecn;
 use jostle_metrics::EventSink;
 use jostle_units::{ConnectionId, Time};
 
 use super::Simulation;
+use crate::endpoints::EndpointKind;
 use crate::event_queue::Event;
-use crate::packet::{Body, Request};
-use crate::transport::Endpoints;
+use crate::tcp_connection::CompletedMessages;
 use jostle_traffic::BrowserAction;
 
 impl<S: EventSink> Simulation<'_, S> {
@@ -29,26 +28,25 @@ impl<S: EventSink> Simulation<'_, S> {
         self.carry_out(now, at);
     }
 
-    /// Notifies the browser of a connection whose receiver got a packet, if responses are complete.
+    /// Handles requests that are complete at the server of a connection, and responses that are
+    /// complete at its browser.
     #[cold]
-    pub(super) fn notify_browser(&mut self, now: Time, connection: ConnectionId) {
+    pub(super) fn on_messages_complete(&mut self, now: Time, connection: ConnectionId) {
+        let Some((EndpointKind::Shared(shared), _)) = self.endpoints(now, connection) else {
+            return;
+        };
+        let CompletedMessages { requests, responses } = shared.take_completed();
         let Some(at) = self.browser_of(connection) else { return };
-        let Some(endpoints) = self.world.connections.endpoints(connection) else { return };
-        let completed_responses = endpoints.take_completed_responses();
-        if completed_responses > 0 {
-            let rtt = endpoints.state().srtt;
-            self.world.browsers[at].on_objects_complete(connection, completed_responses, rtt, now);
-            self.carry_out(now, at);
+        for _ in 0..requests {
+            let Some(bytes) = self.world.browsers[at].reached(connection) else { break };
+            if let Some((EndpointKind::Shared(shared), mut host)) = self.endpoints(now, connection)
+            {
+                shared.send_response(bytes, &mut host);
+            }
         }
-    }
-
-    /// Handles a request that reached the sender: sends the response.
-    #[cold]
-    pub(super) fn on_request(&mut self, now: Time, connection: ConnectionId, number: u32) {
-        let Some(at) = self.browser_of(connection) else { return };
-        let Some(bytes) = self.world.browsers[at].reached(connection, number) else { return };
-        if let Some((endpoints, mut host)) = self.endpoints(now, connection) {
-            endpoints.send_response(bytes, &mut host);
+        if responses > 0 {
+            self.world.browsers[at].on_objects_complete(connection, responses, now);
+            self.carry_out(now, at);
         }
     }
 
@@ -66,13 +64,11 @@ impl<S: EventSink> Simulation<'_, S> {
                 BrowserAction::Open { line } => {
                     let Some(connection) = self.open(now, flow) else { return };
                     self.world.browsers[at].opened(line, connection);
-                    self.request(now, at, connection, 0);
+                    self.send_request(now, connection);
                 }
-                BrowserAction::Send { connection, number } => {
-                    self.request(now, at, connection, number)
-                }
+                BrowserAction::Send { connection } => self.send_request(now, connection),
                 BrowserAction::Close { connection } => {
-                    self.world.connections.close(connection);
+                    self.world.connections.close_browser_connection(connection);
                 }
                 BrowserAction::Asked => self.sink.page_requested(now, flow),
                 BrowserAction::Loaded { after } => self.sink.page_loaded(now, flow, after),
@@ -86,9 +82,9 @@ impl<S: EventSink> Simulation<'_, S> {
     }
 
     /// Sends a browser's request.
-    fn request(&mut self, now: Time, at: usize, connection: ConnectionId, number: u32) {
-        let payload_bytes = self.world.browsers[at].request_bytes;
-        let body = Body::Request(Request { number, payload_bytes });
-        self.world.network.send_back(now, connection, body, Ecn::NotCapable, self.sink);
+    fn send_request(&mut self, now: Time, connection: ConnectionId) {
+        if let Some((EndpointKind::Shared(shared), mut host)) = self.endpoints(now, connection) {
+            shared.send_request(&mut host);
+        }
     }
 }

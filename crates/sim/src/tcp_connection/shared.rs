@@ -4,12 +4,16 @@
 //! Every packet of an end belongs to the flow whose data that end sends, also its ACKs without data.
 //! Data carry ACKs, and an ACK is sent alone only if no data carried it (RFC 9293 §3.8.6.3).
 
+mod requests;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jostle_congestion::StateObserver;
+use jostle_congestion::{QuickStartRate, StateObserver};
 use jostle_link::Ecn;
 use jostle_metrics::{EventSink, FlowState};
-use jostle_tcp::{Ack, AckTag, DataWithAck, Receiver, Segment, SegmentSink, Sender, SynAck};
+use jostle_tcp::{
+    Ack, AckTag, DataWithAck, Receiver, ReceiverBehaviour, Segment, SegmentSink, Sender, SynAck,
+};
 use jostle_units::{ConnectionId, SendLimit, Time};
 
 use super::{TcpConnection, apply, row_of};
@@ -17,6 +21,9 @@ use crate::event_queue::Deadline;
 use crate::packet::Body;
 use crate::sender_port::SenderPort;
 use crate::transport::{EndpointContext, Endpoints, FlowStatus};
+use requests::Requests;
+
+pub(crate) use requests::CompletedMessages;
 
 /// The flow whose sender opens the connection, and the flow in the opposite direction.
 const OPENING: usize = 0;
@@ -33,6 +40,10 @@ struct Directions {
     /// receiver of the other are one end.
     connections: [TcpConnection; 2],
     ids: [ConnectionId; 2],
+    /// Requests of a browser, which the opening end sends, if there is one.
+    requests: Option<Requests>,
+    /// Rate that the routers granted to the SYN-ACK of a server (RFC 4782).
+    granted_rate: QuickStartRate,
 }
 
 /// The share of a flow in a connection.
@@ -45,12 +56,18 @@ pub(crate) struct SharedConnection {
 struct PiggybackingPort<'a, S> {
     port: SenderPort<'a, S>,
     receiver: &'a mut Receiver,
+    behaviour: Option<&'a mut ReceiverBehaviour>,
+    is_measured: bool,
 }
 
 impl<S: EventSink> SegmentSink for PiggybackingPort<'_, S> {
     fn transmit(&mut self, now: Time, segment: Segment, ecn: Ecn) {
         let Segment::Data(mut data) = segment else { return self.port.transmit(now, segment, ecn) };
-        let ack = self.receiver.build_piggybacked_ack(now, data.payload_bytes > 0);
+        let mut ack = self.receiver.build_piggybacked_ack(now, data.payload_bytes > 0);
+        if let Some(behaviour) = &mut self.behaviour {
+            // The other ACKs would be sent without data.
+            ack = behaviour.acks_for(ack).last().unwrap_or(ack);
+        }
         data.tsecr_ms = ack.tsecr_ms;
         let option_bytes = ack.option_bytes() as u8;
         let place = self.port.network.payloads.keep_ack(ack);
@@ -63,18 +80,27 @@ impl<S: EventSink> SegmentSink for PiggybackingPort<'_, S> {
     }
 
     fn note_sent(&mut self, now: Time, packets: u32, wire_bytes: u64, retransmission: bool) {
-        self.port.note_sent(now, packets, wire_bytes, retransmission);
+        if self.is_measured {
+            self.port.note_sent(now, packets, wire_bytes, retransmission);
+        }
     }
 
     fn note_limit(&mut self, now: Time, limit: SendLimit) {
-        self.port.note_limit(now, limit);
+        if self.is_measured {
+            self.port.note_limit(now, limit);
+        }
     }
 }
 
 impl SharedConnection {
     /// Joins two connections, of which the first one is opened. Returns the shares of both flows.
     pub fn join(connections: [TcpConnection; 2], ids: [ConnectionId; 2]) -> [Self; 2] {
-        let directions = Arc::new(Mutex::new(Directions { connections, ids }));
+        let granted_rate = QuickStartRate::NONE;
+        Self::of(Directions { connections, ids, requests: None, granted_rate })
+    }
+
+    fn of(directions: Directions) -> [Self; 2] {
+        let directions = Arc::new(Mutex::new(directions));
         [OPENING, ACCEPTING]
             .map(|direction| Self { directions: Arc::clone(&directions), direction })
     }
@@ -86,6 +112,11 @@ impl SharedConnection {
 }
 
 impl Directions {
+    /// Returns whether the events of a direction are measured: those of a browser's requests are not.
+    const fn is_measured(&self, direction: usize) -> bool {
+        direction == ACCEPTING || self.requests.is_none()
+    }
+
     /// Returns the context of a direction.
     fn host<'b, S: EventSink>(
         &self,
@@ -105,10 +136,16 @@ impl Directions {
         action: impl FnOnce(&mut Sender, &mut PiggybackingPort<'_, S>) -> T,
     ) -> T {
         let mut host = self.host(direction, host);
+        let is_measured = self.is_measured(direction);
         let [opening, accepting] = &mut self.connections;
         let (own, other) =
             if direction == OPENING { (opening, accepting) } else { (accepting, opening) };
-        let mut port = PiggybackingPort { port: host.port(), receiver: &mut other.receiver };
+        let mut port = PiggybackingPort {
+            port: host.port(),
+            receiver: &mut other.receiver,
+            behaviour: other.behaviour.as_deref_mut(),
+            is_measured,
+        };
         let result = action(&mut own.sender, &mut port);
         let agenda = &mut host.network.agenda;
         own.arm_sender(self.ids[direction], agenda);
@@ -144,16 +181,24 @@ impl Directions {
         let mut host = self.host(opposite(direction), host);
         let connection = &mut self.connections[direction];
         connection.arm_receiver(self.ids[direction], &mut host.network.agenda);
-        if let Some(mut ack) = ack {
-            ack.tag = AckTag::OfSender;
-            let body = Body::Tcp(Segment::Ack(ack));
-            let now = host.now;
-            host.port().send(now, body, connection.receiver.ecn());
+        let Some(mut ack) = ack else { return };
+        ack.tag = AckTag::OfSender;
+        let (now, ecn) = (host.now, connection.receiver.ecn());
+        let mut send = |ack| host.port().send(now, Body::Tcp(Segment::Ack(ack)), ecn);
+        match &mut connection.behaviour {
+            None => send(ack),
+            Some(behaviour) => behaviour.acks_for(ack).for_each(send),
         }
     }
 
     fn send_syn_ack<S: EventSink>(&self, mut syn_ack: SynAck, host: &mut EndpointContext<'_, S>) {
         syn_ack.tag = AckTag::OfSender;
+        if self.requests.is_some() {
+            // A server requests a rate for its responses (RFC 4782 §4.1). The ACK of the SYN-ACK
+            // returns it.
+            syn_ack.rate = self.connections[ACCEPTING].sender.quick_start_request();
+            syn_ack.requests_rate = true;
+        }
         let (now, ecn) = (host.now, self.connections[OPENING].receiver.ecn());
         self.host(ACCEPTING, host).port().send(now, Body::Tcp(Segment::SynAck(syn_ack)), ecn);
     }
@@ -163,7 +208,7 @@ impl Directions {
         &mut self,
         direction: usize,
         segment: &Segment,
-        ecn: Ecn,
+        (ecn, is_part): (Ecn, bool),
         host: &mut EndpointContext<'_, S>,
     ) {
         let now = host.now;
@@ -176,8 +221,15 @@ impl Directions {
                 self.send_syn_ack(syn_ack, host);
             }
             Segment::SynAck(syn_ack) => {
-                self.connections[ACCEPTING].receiver.on_syn_ack(now, syn_ack);
-                let ack = self.connections[ACCEPTING].receiver.build_ack(now);
+                let TcpConnection { receiver, behaviour, .. } = &mut self.connections[ACCEPTING];
+                receiver.on_syn_ack(now, syn_ack);
+                let mut ack = receiver.build_ack(now);
+                if let Some(behaviour) = behaviour {
+                    behaviour.on_syn(now, &mut ack.window);
+                }
+                if syn_ack.requests_rate {
+                    self.granted_rate = syn_ack.rate;
+                }
                 self.acknowledge(ACCEPTING, Some(ack), host);
                 self.with_sender(OPENING, host, |sender, port| {
                     sender.on_syn_ack(now, syn_ack, port);
@@ -190,12 +242,42 @@ impl Directions {
             }
             Segment::DataWithAck(segment) => {
                 let wire_bytes = Segment::DataWithAck(*segment).wire_bytes();
-                let mut own = self.host(direction, host);
-                own.received(wire_bytes, &segment.data.trip);
-                self.receive_data(direction, segment, ecn, host);
+                if self.is_measured(direction) {
+                    self.host(direction, host).received(wire_bytes, &segment.data.trip);
+                }
+                let behaviour = self.connections[direction].behaviour.as_mut();
+                let ecn = behaviour.map_or(ecn, |behaviour| {
+                    // An optimistic receiver, which would process the data, loads no pages.
+                    behaviour.receive_data(now, &segment.data, is_part);
+                    behaviour.visible_ecn(ecn)
+                });
+                match is_part {
+                    true => self.receive_part(direction, segment, ecn, host),
+                    false => self.receive_data(direction, segment, ecn, host),
+                }
             }
             Segment::Data(_) => debug_assert!(false, "data without an ACK"),
         }
+    }
+
+    /// Handles data that the NIC merges with the next segment, which has the same ACK.
+    #[cold]
+    fn receive_part<S: EventSink>(
+        &mut self,
+        direction: usize,
+        segment: &DataWithAck,
+        ecn: Ecn,
+        host: &mut EndpointContext<'_, S>,
+    ) {
+        let now = host.now;
+        host.network.payloads.give_back_ack(segment.place);
+        let receiver = &mut self.connections[direction].receiver;
+        let arrival = receiver.on_gro_segment(now, &segment.data, ecn);
+        let early = if arrival.early { receiver.take_immediate_ack() } else { None };
+        let answer = arrival.answers.then(|| receiver.build_ack(now));
+        self.deliver(direction, arrival.bytes, host);
+        self.acknowledge(direction, early, host);
+        self.acknowledge(direction, answer, host);
     }
 
     /// Handles data with an ACK (`tcp_input.c::tcp_rcv_established`). As long as headers are as
@@ -228,8 +310,7 @@ impl Directions {
         let arrival = receiver.on_data_before_ack(now, data, ecn);
         let early = if arrival.early { receiver.take_immediate_ack() } else { None };
         let answer = arrival.answers.then(|| receiver.build_ack(now));
-        let mut own = self.host(direction, host);
-        self.connections[direction].deliver(arrival.bytes, &mut own);
+        self.deliver(direction, arrival.bytes, host);
         self.acknowledge(direction, early, host);
         self.acknowledge(direction, answer, host);
         if has_news && is_predicted {
@@ -263,9 +344,11 @@ impl Directions {
         let was_drained = sender.is_drained();
         let awaits_ack = sender.awaits_ack_of_syn();
         let ecn = self.connections[opposite(direction)].receiver.supports_ecn();
+        let rate = self.granted_rate;
+        let is_measured = self.is_measured(direction);
         let done = self.with_sender(direction, host, |sender, port| {
             if awaits_ack {
-                sender.on_ack_of_syn(now, ecn, ack, port);
+                sender.on_ack_of_syn(now, ecn, rate, ack, port);
             }
             match has_data {
                 true => sender.on_ack_with_data(now, ack, port),
@@ -273,7 +356,7 @@ impl Directions {
             }
         });
         let mut own = self.host(direction, host);
-        if let Some(done) = done {
+        if let Some(done) = done.filter(|_| is_measured) {
             own.sink.acked(now, own.connection, &row_of(&done));
         }
         let connection = &mut self.connections[direction];
@@ -359,10 +442,10 @@ impl Endpoints for SharedConnection {
         segment: &Segment,
         _wire_bytes: u32,
         ecn: Ecn,
-        _part: bool,
+        part: bool,
         host: &mut EndpointContext<'_, S>,
     ) {
-        self.lock().receive(self.direction, segment, ecn, host);
+        self.lock().receive(self.direction, segment, (ecn, part), host);
     }
 
     /// Handles a packet of the end that accepts the connection.
@@ -375,7 +458,7 @@ impl Endpoints for SharedConnection {
             Segment::DataWithAck(segment) => segment.ecn,
             _ => Ecn::NotCapable,
         };
-        self.lock().receive(self.direction, segment, ecn, host);
+        self.lock().receive(self.direction, segment, (ecn, false), host);
         FlowStatus::Open
     }
 

@@ -24,6 +24,7 @@ impl Receiver {
             tag: AckTag::OfSender,
             ecn: self.feedback != EcnFeedback::None,
             rate: QuickStartRate::NONE,
+            requests_rate: false,
             clock: TimestampClock::at(now),
             tsecr_ms: self.echo_ms,
             window: self.window.end() - self.acked,

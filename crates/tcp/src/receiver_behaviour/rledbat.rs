@@ -7,7 +7,7 @@ use jostle_congestion::{
 };
 use jostle_units::{Span, Time};
 
-use crate::segment::{Ack, Data, SynAck, timestamp_ms};
+use crate::segment::{Ack, Data, timestamp_ms};
 
 /// Width of the window field in the header.
 const HEADER_WINDOW_BITS: u32 = 16;
@@ -83,20 +83,20 @@ impl Rledbat {
         }
     }
 
-    /// Processes the SYN-ACK.
-    pub fn on_syn(&mut self, now: Time, syn_ack: &mut SynAck) {
+    /// Limits the first window that the receiver offers.
+    pub fn on_syn(&mut self, now: Time, window: &mut u32) {
         self.controller.on_established(&EstablishedEvent {
             now,
             mss_bytes: self.mss_bytes as u32,
-            initial_window: syn_ack.window,
+            initial_window: *window,
             rtt: None,
             prospect: FirstFlightLimits {
                 send_backlog_packets: None,
-                receive_window: syn_ack.window,
+                receive_window: *window,
                 quick_start_rate: None,
             },
         });
-        syn_ack.window = self.offer(0, syn_ack.window);
+        *window = self.offer(0, *window);
     }
 
     /// Limits the window of an ACK to the smaller of the free buffer and RLWND. The end of the

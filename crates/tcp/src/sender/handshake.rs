@@ -23,16 +23,21 @@ impl Sender {
     pub(super) fn send_syn(&mut self, now: Time, out: &mut impl SegmentSink) {
         self.syn_sent_at = now;
         // RFC 3168 §6.1.1.1: a retransmitted SYN does not offer ECN, because the offer may have
-        // caused the loss of the first SYN (`tcp_ecn_fallback`). It does not request a rate either,
-        // because a router may drop packets with unknown options.
-        let first = self.rto.expiries() == 0;
-        let tcp = self.controller.tcp_extension().filter(|_| first);
-        let rate = tcp.map_or(QuickStartRate::NONE, TcpExtension::quick_start_request);
-        let syn = Syn { ecn: first && self.wants_ecn(), rate, tsval_ms: timestamp_ms(now) };
+        // caused the loss of the first SYN (`tcp_ecn_fallback`).
+        let ecn = self.rto.expiries() == 0 && self.wants_ecn();
+        let syn = Syn { ecn, rate: self.quick_start_request(), tsval_ms: timestamp_ms(now) };
         // RFC 3168 §6.1.1: a SYN is not ECN-capable, unless the controller requires it
         // (RFC 8257 §3.6).
         out.transmit(now, Segment::Syn(syn), self.ecn.field(false));
         self.restart_rto(now);
+    }
+
+    /// Returns the rate that the SYN or SYN-ACK requests (RFC 4782). A retransmitted one requests none,
+    /// because a router may drop packets with unknown options.
+    pub fn quick_start_request(&self) -> QuickStartRate {
+        let first = self.rto.expiries() == 0;
+        let tcp = self.controller.tcp_extension().filter(|_| first);
+        tcp.map_or(QuickStartRate::NONE, TcpExtension::quick_start_request)
     }
 
     /// Reads the peer cache before the SYN-ACK is processed.
@@ -96,11 +101,19 @@ impl Sender {
     }
 
     /// Processes the first ACK of an accepted connection. `ecn`: whether both ends support ECN.
+    /// `rate`: the rate that routers granted to the SYN-ACK.
     #[cold]
-    pub fn on_ack_of_syn(&mut self, now: Time, ecn: bool, ack: &Ack, out: &mut impl SegmentSink) {
+    pub fn on_ack_of_syn(
+        &mut self,
+        now: Time,
+        ecn: bool,
+        rate: QuickStartRate,
+        ack: &Ack,
+        out: &mut impl SegmentSink,
+    ) {
         if self.connection == Connection::SynReceived {
             self.echo_ms = ack.clock.tsval_ms(now);
-            self.establish(now, ecn, ack.tsecr_ms, ack.window, None, out);
+            self.establish(now, ecn, ack.tsecr_ms, ack.window, rate.rate(), out);
         }
     }
 
@@ -140,27 +153,46 @@ impl Sender {
         let initial_window = if self.rto.expiries() > 1 { 1 } else { self.options.initial_window };
         self.rto.on_progress();
         self.usage.since = now;
-        self.controller.on_established(&EstablishedEvent {
+        let event = EstablishedEvent {
             now,
             mss_bytes: self.queue.mss_bytes(),
             initial_window,
             rtt: Some(rtt),
             prospect: FirstFlightLimits {
-                send_backlog_packets: self.queue.limit().map(u64::from),
+                send_backlog_packets: None,
                 receive_window: self.peer_window.end,
                 quick_start_rate,
             },
-        });
-        if self.options.initial_pacing {
+        };
+        // The network is idle at the first write: Linux marks its first samples as
+        // application-limited.
+        self.sampler.set_app_limited(0);
+        if self.options.is_server {
+            self.unstarted = Some(Box::new(event));
+            return;
+        }
+        self.start_controller(event);
+        self.write(now, out);
+    }
+
+    /// Starts the controller of a server when it writes its first response, so that the controller
+    /// knows the data to send.
+    #[cold]
+    pub(super) fn start_server(&mut self, now: Time) {
+        if let Some(event) = self.unstarted.take() {
+            self.start_controller(EstablishedEvent { now, ..*event });
+        }
+    }
+
+    fn start_controller(&mut self, mut event: EstablishedEvent) {
+        event.prospect.send_backlog_packets = self.queue.limit().map(u64::from);
+        self.controller.on_established(&event);
+        if let (true, Some(rtt)) = (self.options.initial_pacing, event.rtt) {
             let window_bytes = self.bytes_of(self.controller.cwnd());
             self.first_flight_rate = Some(Rate::of(window_bytes, rtt));
         }
         self.copy_controller_outputs();
         self.update_pacing_rate();
-        // The network is idle at the first write: Linux marks its first samples as
-        // application-limited.
-        self.sampler.set_app_limited(0);
-        self.write(now, out);
     }
 
     pub(super) fn wants_ecn(&self) -> bool {

@@ -49,6 +49,7 @@ const OPTIONS: SenderConfig = SenderConfig {
     recover_flight_size: RecoverFlightSize::PriorCwnd,
     peer: 0,
     mss_bytes: 1448,
+    is_server: false,
 };
 
 fn ms(ms: u64) -> Time {
@@ -306,7 +307,7 @@ impl Script {
 /// The answer to a SYN with the timestamp `tsecr_ms`, on the SYN's own path of no length.
 fn syn_ack(ecn: bool, tsecr_ms: u32, window: u32) -> SynAck {
     let (rate, clock) = (QuickStartRate::NONE, TimestampClock::default());
-    SynAck { tag: AckTag::Ack, ecn, rate, clock, tsecr_ms, window }
+    SynAck { tag: AckTag::Ack, ecn, rate, requests_rate: false, clock, tsecr_ms, window }
 }
 
 fn range(start: u32, end: u32) -> Vec<u32> {

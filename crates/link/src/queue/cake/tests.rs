@@ -261,7 +261,7 @@ fn connections_are_their_flows_hosts() {
     let (mut queue, mut fates) =
         (with_headers([("isolation", "dsthost")]), RecordedOutcomes::default());
     queue.set_flow_hosts(&two_receivers());
-    queue.register_connection(ConnectionId(20), FlowId(0));
+    queue.register_connection(ConnectionId(20), FlowId(0), false);
     let body = Sent { backward: false, ack: None };
     for flow in [0, 20, 1] {
         queue.enqueue(us(0), sent(flow, 1_000, body), &mut fates);

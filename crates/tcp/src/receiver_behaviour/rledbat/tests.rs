@@ -1,13 +1,11 @@
 use std::collections::BTreeMap;
 
-use jostle_congestion::QuickStartRate;
 use jostle_controllers::registry;
 use jostle_controllers::slow_start::Standard;
 use jostle_units::RandomStream;
 
 use super::*;
 use crate::segment::test_support::{ack, data};
-use crate::segment::{AckTag, TimestampClock};
 
 fn at_ms(ms: u64) -> Time {
     Time::from_ns(ms * 1_000_000)
@@ -19,17 +17,9 @@ fn greeted(most_bytes: u64) -> (Rledbat, u32) {
     let random = RandomStream::new(0, "unused");
     let controller = row.create(&BTreeMap::new(), Box::new(Standard), random).unwrap();
     let mut rledbat = Rledbat::new(controller, 1448, most_bytes);
-    let clock = TimestampClock::at(at_ms(0));
-    let mut syn_ack = SynAck {
-        tag: AckTag::Ack,
-        ecn: false,
-        rate: QuickStartRate::NONE,
-        clock,
-        tsecr_ms: 1,
-        window: 45,
-    };
-    rledbat.on_syn(at_ms(0), &mut syn_ack);
-    (rledbat, syn_ack.window)
+    let mut window = 45;
+    rledbat.on_syn(at_ms(0), &mut window);
+    (rledbat, window)
 }
 
 /// A segment arrives `rtt_ms` after the ACK whose clock it echoes.

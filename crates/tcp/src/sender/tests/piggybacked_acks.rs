@@ -58,7 +58,7 @@ fn accepted() -> (Sender, Wire) {
 #[test]
 fn an_accepted_connection_sends_after_the_ack_of_its_syn() {
     let (mut sender, mut wire) = accepted();
-    sender.on_ack_of_syn(ms(50), false, &ack(0, 11, 45, false), &mut wire);
+    sender.on_ack_of_syn(ms(50), false, QuickStartRate::NONE, &ack(0, 11, 45, false), &mut wire);
     assert_eq!((sender.srtt(), wire.departures.len()), (RTT, 5));
     assert!(!sender.awaits_ack_of_syn());
 }
@@ -72,7 +72,13 @@ fn a_syn_ack_is_retransmitted_after_a_second() {
     assert!(!sender.on_syn_ack_timer(ms(1_009)));
     assert!(sender.on_syn_ack_timer(ms(1_010)));
     assert_eq!(sender.deadlines().retransmission, ms(3_010));
-    sender.on_ack_of_syn(ms(1_060), false, &ack(0, timestamp_ms(ms(1_010)), 45, false), &mut wire);
+    sender.on_ack_of_syn(
+        ms(1_060),
+        false,
+        QuickStartRate::NONE,
+        &ack(0, timestamp_ms(ms(1_010)), 45, false),
+        &mut wire,
+    );
     assert_eq!((sender.srtt(), sender.cwnd()), (Span::from_ms(50), 10));
 }
 
@@ -89,7 +95,13 @@ fn an_rtt_from_timestamps_has_the_granularity_of_their_clock() {
         assert!(sender.on_syn_ack_timer(ms(1_000)));
         let at = |it: u64| ms(1_000) + Span::from_us(it);
         let echo = timestamp_ms(at(sent_us));
-        sender.on_ack_of_syn(at(acked_us), false, &ack(0, echo, 45, false), &mut wire);
+        sender.on_ack_of_syn(
+            at(acked_us),
+            false,
+            QuickStartRate::NONE,
+            &ack(0, echo, 45, false),
+            &mut wire,
+        );
         assert_eq!(sender.srtt(), Span::from_ms(rtt_ms), "{sent_us} to {acked_us}");
     }
 }

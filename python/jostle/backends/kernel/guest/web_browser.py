@@ -109,11 +109,11 @@ class BrowserFlow(MultiConnectionFlow):
         length = len(self._request)
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for request in itertools.count():
+            while True:
                 if len(connection.recv(length, socket.MSG_WAITALL)) < length:
                     return
                 with self._decided:
-                    left_bytes = self._browser.on_request(number, request)
+                    left_bytes = self._browser.on_request(number)
                 while left_bytes:
                     left_bytes -= connection.send(ZEROS[:left_bytes])
         except (ConnectionError, TimeoutError):
