@@ -165,7 +165,7 @@ impl EventSink for Packets {
 
     fn connection_opened(&mut self, _: Time, connection: ConnectionId, flow: FlowId) {
         assert_eq!(flow, FlowId(0));
-        if self.opened % 2 == 0 {
+        if self.opened.is_multiple_of(2) {
             self.of_responses.push(connection);
         }
         self.opened += 1;

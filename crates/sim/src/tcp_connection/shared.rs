@@ -95,14 +95,60 @@ impl<S: EventSink> SegmentSink for PiggybackingPort<'_, S> {
 impl SharedConnection {
     /// Joins two connections, of which the first one is opened. Returns the shares of both flows.
     pub fn join(connections: [TcpConnection; 2], ids: [ConnectionId; 2]) -> [Self; 2] {
-        let granted_rate = QuickStartRate::NONE;
-        Self::of(Directions { connections, ids, requests: None, granted_rate })
+        Self::of(connections, ids, None)
     }
 
-    fn of(directions: Directions) -> [Self; 2] {
+    fn of(
+        connections: [TcpConnection; 2],
+        ids: [ConnectionId; 2],
+        requests: Option<Requests>,
+    ) -> [Self; 2] {
+        let granted_rate = QuickStartRate::NONE;
+        let directions = Directions { connections, ids, requests, granted_rate };
         let directions = Arc::new(Mutex::new(directions));
         [OPENING, ACCEPTING]
             .map(|direction| Self { directions: Arc::clone(&directions), direction })
+    }
+
+    /// Joins the directions of a browser's connection: the client, which opens the connection, sends
+    /// requests of `request_bytes`, and the server sends responses. Only the responses are measured.
+    /// Returns the shares of the requests and of the responses.
+    pub fn of_browser(
+        connections: [TcpConnection; 2],
+        ids: [ConnectionId; 2],
+        request_bytes: u16,
+    ) -> [Self; 2] {
+        Self::of(connections, ids, Some(Requests::new(request_bytes.into())))
+    }
+
+    /// Sends a request of the browser. The first request opens the connection.
+    pub fn send_request<S: EventSink>(&mut self, host: &mut EndpointContext<'_, S>) {
+        let now = host.now;
+        let mut directions = self.lock();
+        let Some(Requests { bytes, .. }) = directions.requests else { return };
+        directions.with_sender(OPENING, host, |sender, port| {
+            sender.supply(now, Some(bytes), port);
+            sender.open(now, port);
+        });
+    }
+
+    /// Sends a response of `bytes`.
+    pub fn send_response<S: EventSink>(&mut self, bytes: u64, host: &mut EndpointContext<'_, S>) {
+        let now = host.now;
+        let mut directions = self.lock();
+        directions.connections[ACCEPTING].messages.write(bytes, now);
+        directions
+            .with_sender(ACCEPTING, host, |sender, port| sender.supply(now, Some(bytes), port));
+    }
+
+    /// Returns the messages that were completed since the last call.
+    pub fn take_completed(&mut self) -> CompletedMessages {
+        let mut directions = self.lock();
+        let requests = directions.requests.as_mut();
+        CompletedMessages {
+            requests: requests.map_or(0, |requests| std::mem::take(&mut requests.whole)),
+            responses: directions.connections[ACCEPTING].source.take_completed(),
+        }
     }
 
     /// Never waits: one thread runs the simulator.
@@ -329,6 +375,26 @@ impl Directions {
         self.acknowledge(direction, answer, host);
         self.acknowledge(direction, update, host);
         self.read_slowly(direction, host);
+    }
+
+    /// Reports bytes that the application of a direction can read.
+    fn deliver<S: EventSink>(
+        &mut self,
+        direction: usize,
+        bytes: u64,
+        host: &mut EndpointContext<'_, S>,
+    ) {
+        let mut own = self.host(direction, host);
+        let is_complete = match &mut self.requests {
+            Some(requests) if direction == OPENING => requests.read(bytes),
+            requests => {
+                self.connections[direction].deliver(bytes, &mut own);
+                requests.is_some() && self.connections[direction].source.has_completed()
+            }
+        };
+        if is_complete {
+            own.network.relayed.push(self.ids[ACCEPTING]);
+        }
     }
 
     /// Passes an ACK to the sender of a direction.

@@ -180,6 +180,7 @@ impl Sender {
     #[cold]
     pub(super) fn start_server(&mut self, now: Time) {
         if let Some(event) = self.unstarted.take() {
+            self.usage.restart(now);
             self.start_controller(EstablishedEvent { now, ..*event });
         }
     }

@@ -272,6 +272,16 @@ fn connections_are_their_flows_hosts() {
     assert_eq!(waiting, [1_000, 2_000]);
 }
 
+/// The source of a browser's requests is the receiver of its flow.
+#[test]
+fn connections_in_the_opposite_direction_have_swapped_hosts() {
+    let mut queue = with_headers([("isolation", "srchost")]);
+    queue.set_flow_hosts(&two_receivers());
+    queue.register_connection(ConnectionId(20), FlowId(0), true);
+    let [own, opposite] = [0, 20].map(|at: usize| queue.hosts[at]);
+    assert_eq!((opposite.sender, opposite.receiver), (own.receiver, own.sender));
+}
+
 #[test]
 fn who_has_nothing_to_send_is_no_part_of_its_hosts_load() {
     let mut queue = with_headers([("isolation", "dual-dsthost")]);

@@ -1,5 +1,7 @@
 //! ACKs that come with data, and the sender of the end that accepts a connection.
 
+use jostle_controllers::registry;
+
 use super::*;
 
 /// A sender in whose window ten segments are outstanding.
@@ -61,6 +63,22 @@ fn an_accepted_connection_sends_after_the_ack_of_its_syn() {
     sender.on_ack_of_syn(ms(50), false, QuickStartRate::NONE, &ack(0, 11, 45, false), &mut wire);
     assert_eq!((sender.srtt(), wire.departures.len()), (RTT, 5));
     assert!(!sender.awaits_ack_of_syn());
+}
+
+/// JumpStart sends all data that the application has written, which a server has not before the request.
+#[test]
+fn the_controller_of_a_server_starts_with_its_response() {
+    let jumpstart = registry::slow_start("jumpstart").unwrap().create(&BTreeMap::new()).unwrap();
+    let controller = Box::new(WindowBasedController::new(Reno, jumpstart));
+    let mut sender = Sender::new(SenderConfig { is_server: true, ..OPTIONS }, controller);
+    let mut wire = Wire::default();
+    sender.on_syn(ms(10));
+    sender.on_ack_of_syn(ms(50), false, QuickStartRate::NONE, &ack(0, 11, 45, false), &mut wire);
+    assert_eq!((sender.cwnd(), wire.departures.len()), (10, 0));
+    // Later than an RTO: the window is not one that was idle.
+    sender.supply(ms(2_000), Some(30 * 1448), &mut wire);
+    assert_eq!(sender.cwnd(), 30);
+    assert!(sender.visible_pacing_rate().is_some());
 }
 
 /// Linux measures no RTT from a SYN-ACK that it has sent twice (`tcp_input.c::tcp_synack_rtt_meas`): the
