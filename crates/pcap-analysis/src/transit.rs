@@ -1,6 +1,6 @@
 //! Packets that left the sender, matched with those that arrive at the capture near the receiver.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Number of transmissions that wait for their arrival; the oldest one is lost if there are more.
 const TRANSMISSIONS_MAX: usize = 1 << 16;
@@ -19,7 +19,7 @@ struct Waiting {
 /// Transmissions of a flow that was captured at both ends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transmissions {
-    waiting: HashMap<Key, Waiting>,
+    waiting: BTreeMap<Key, Waiting>,
     /// Times and keys in the order of sending.
     order: VecDeque<(u64, Key)>,
     last_sent_ns: u64,
