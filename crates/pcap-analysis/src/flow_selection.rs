@@ -528,7 +528,8 @@ fn duration(all: &[&ConnectionScan], shifts_ns: &[i64]) -> u64 {
         .iter()
         .zip(shifts_ns)
         .map(|(survey, shift_ns)| survey.ended_ns().saturating_add_signed(*shift_ns));
-    last.max().unwrap_or(1).max(1)
+    // Later than every time that a file can have, which `u64::MAX` would not be.
+    last.max().unwrap_or(1).clamp(1, u64::MAX - 1)
 }
 
 pub(crate) fn file_name(path: &Path) -> String {

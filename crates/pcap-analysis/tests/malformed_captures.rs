@@ -8,6 +8,27 @@ use jostle_pcap_analysis::{
 };
 use proptest::prelude::*;
 
+/// The clock of an interface may have a resolution of years.
+#[test]
+fn a_time_that_no_clock_can_have_ends_the_analysis() {
+    let interface = [1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let segments = [Segment::data(1, 1_000), Segment::ack(1_001, &[])];
+    let mut bytes = block(0x0a0d_0d0a, &section());
+    bytes.extend(block(1, &interface));
+    for (segment, time) in segments.iter().zip([0, u32::MAX]) {
+        let frame = segment.frame();
+        let mut body = Vec::new();
+        for word in [0, time, time, frame.len() as u32, 1_514] {
+            body.extend(word.to_le_bytes());
+        }
+        body.extend(&frame);
+        body.resize(body.len().next_multiple_of(4), 0);
+        bytes.extend(block(6, &body));
+    }
+    let measured = look(&bytes, &OPTIONS).unwrap();
+    assert_eq!(measured.packets, 2);
+}
+
 const OPTIONS: AnalysisOptions = AnalysisOptions { flows: 4, interval_ns: 1_000_000_000 };
 
 /// A segment between two hosts.
@@ -102,6 +123,17 @@ fn pcap(segments: &[Segment]) -> Vec<u8> {
         file.extend(kept);
     }
     file
+}
+
+/// A block of pcapng.
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let length = (12 + body.len() as u32).to_le_bytes();
+    [&kind.to_le_bytes(), &length[..], body, &length].concat()
+}
+
+/// The body of a section header of unknown length.
+fn section() -> Vec<u8> {
+    [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat()
 }
 
 fn measured(segments: &[Segment]) -> Measurement {
