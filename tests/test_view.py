@@ -148,6 +148,7 @@ def test_segments_are_shown_as_far_as_they_are_whole(store: Path, tmp_path: Path
 def test_failed_runs_are_counted(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(
         "class Broken:\n    def on_ack(self, connection, ack):\n        raise ValueError('wrong')\n"
+        "    def on_congestion_event(self, connection, event):\n        pass\n"
     )
     (tmp_path / "broken.toml").write_text(
         'duration = "1 s"\nrepeats = 2\nbottleneck = { rate = "5 Mbit/s", queue = "fq_codel" }\n'

@@ -94,6 +94,8 @@ _PYTHON: Final = """class Mine:
         self.ssthresh = None
 
     def on_ack(self, ack): ...
+
+    def on_congestion_event(self, event): ...
 """
 _CLAIM: Final = """parts = [
     { left = { measure = "goodput", flow = "a" }, relation = "about", right = 1, tolerance = 0.1 },

@@ -18,6 +18,7 @@ mod flow_packets;
 mod flow_selection;
 mod formats;
 mod fragments;
+mod handshake_times;
 mod measurement;
 mod netmon;
 mod packet;

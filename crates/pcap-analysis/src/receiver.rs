@@ -7,10 +7,9 @@ use jostle_metrics::{AckEvent, CaptureCounters, EventSink, FlowState, Recorder};
 use jostle_units::{ConnectionId, Span, Time};
 
 use crate::byte_ranges::{Range, Ranges};
+use crate::handshake_times::HandshakeTimes;
 use crate::packet::{Packet, Segment};
-use crate::sender::{
-    CapturedSender, HandshakeTimes, KnownFlowFacts, MinFullPacketRtt, count_options, seconds,
-};
+use crate::sender::{CapturedSender, KnownFlowFacts, MinFullPacketRtt, count_options, seconds};
 use crate::sequence_number::{WINDOW_MAX, first, is_after, near};
 use crate::time_sequence::{AckPacket, DataPacket, Kind};
 

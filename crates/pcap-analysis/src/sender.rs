@@ -6,6 +6,7 @@ use jostle_metrics::{AckEvent, CaptureCounters, EventSink, FlowState, Recorder};
 use jostle_units::{FlowId, SendLimit, Span, Time};
 
 use crate::byte_ranges::{Range, Ranges};
+use crate::handshake_times::HandshakeTimes;
 use crate::packet::{Packet, Segment};
 use crate::scoreboard::{CapturedScoreboard, NewlyAcked, OutstandingPacket};
 use crate::sequence_number::{Block, WINDOW_MAX, blocks, first, is_after, near};
@@ -75,47 +76,6 @@ pub(crate) struct CapturedSender {
     pub transmissions: Transmissions,
     opening: HandshakeTimes,
     sent_data: bool,
-}
-
-/// Times of the TCP handshake.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct HandshakeTimes {
-    syn_ns: Option<u64>,
-    last_syn_ns: u64,
-    syn_ack_ns: Option<u64>,
-    pub took_ns: Option<u64>,
-    /// RTT between the capture point and the sender.
-    pub sender_side_ns: Option<u64>,
-}
-
-impl HandshakeTimes {
-    /// Returns whether the capture includes a segment of the handshake.
-    pub fn is_seen(&self) -> bool {
-        self.syn_ns.is_some() || self.syn_ack_ns.is_some()
-    }
-
-    /// Updates the times with a segment of either direction.
-    pub fn see(&mut self, segment: &Segment, now_ns: u64, is_from_sender: bool) {
-        if segment.syn && segment.ack {
-            // The first answer to the last SYN. Of the sender, it is the answer.
-            if self.syn_ack_ns.is_none() && is_from_sender && self.syn_ns.is_some() {
-                self.sender_side_ns = Some(now_ns.saturating_sub(self.last_syn_ns));
-            }
-            self.syn_ack_ns = Some(now_ns);
-        } else if segment.syn {
-            self.syn_ns.get_or_insert(now_ns);
-            self.last_syn_ns = now_ns;
-        } else if let Some(syn_ack_ns) = self.syn_ack_ns
-            && segment.ack
-            && self.took_ns.is_none()
-            && let Some(syn_ns) = self.syn_ns
-        {
-            self.took_ns = Some(now_ns.saturating_sub(syn_ns));
-            if is_from_sender {
-                self.sender_side_ns = Some(now_ns.saturating_sub(syn_ack_ns));
-            }
-        }
-    }
 }
 
 /// Minimum RTT of full-sized packets. Smaller packets are excluded, because their serialisation

@@ -56,9 +56,7 @@ def orderly_interruption(
         If a signal arrived.
     """
     came = 0
-    # A run may keep the main thread waiting, such as a controller in Python that loops.
-    message = threading.Timer(_PATIENCE_S, _explain_wait, (not deferred,))
-    message.daemon = True
+    message = _message_of_wait(may_repeat=not deferred)
 
     def check() -> None:
         if came:
@@ -97,6 +95,14 @@ def orderly_interruption(
         message.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _message_of_wait(*, may_repeat: bool) -> threading.Timer:
+    """Return a timer that shows a message, which it does only if it is started."""
+    # A run may keep the main thread waiting, such as a controller in Python that loops.
+    message = threading.Timer(_PATIENCE_S, _explain_wait, (may_repeat,))
+    message.daemon = True
+    return message
 
 
 def _explain_wait(may_repeat: bool) -> None:

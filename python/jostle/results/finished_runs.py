@@ -211,6 +211,13 @@ class FinishedRuns:
         """Return the error that no run of some conditions finished, by default of all.
 
         The text is `begin`, the name of a single condition, and the reasons of the failures.
+
+        Examples
+        --------
+        >>> import jostle
+        >>> results = jostle.run("scenarios/first.toml", store=False)
+        >>> str(results.unfinished_error("nothing to draw: "))
+        'nothing to draw: no run finished'
         """
         counts = [self.run_count(at) for at in conditions] or [self.run_counts]
         label = self.labels[conditions[0]] if len(conditions) == 1 else ""
