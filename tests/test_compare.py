@@ -420,22 +420,26 @@ def test_a_value_that_one_side_lacks_is_no_change(without_rtt):
         compare(first, second, ("rtt",), ("steady",))
 
 
+def first_run_without_rtt(results):
+    changed = deepcopy(results.results[0].run)
+    _remove_rtt(changed)
+    first_run, *others = results.results
+    return type(results)(
+        results.title,
+        results.backend,
+        results.backend_version,
+        conditions=results.conditions,
+        results=[first_run._replace(run=changed), *others],
+        failures=(),
+    )
+
+
 def test_runs_without_a_value_leave_it_untested(carry_out):
     first, second = (
         carry_out(plan_of("", [{}], [PlannedRun(0, seed, spec()) for seed in (1, 2, 3)]))
         for _ in range(2)
     )
-    changed = deepcopy(second.results[0].run)
-    _remove_rtt(changed)
-    first_run, *others = second.results
-    second = type(second)(
-        second.title,
-        second.backend,
-        second.backend_version,
-        conditions=second.conditions,
-        results=[first_run._replace(run=changed), *others],
-        failures=(),
-    )
+    second = first_run_without_rtt(second)
     found = compare(first, second, ("rtt",), ("steady",))
     (one, *_) = found.differences
     assert one.unfinished == ("", "1 of 3 runs have no value")
@@ -463,17 +467,7 @@ def test_the_first_line_counts_values_that_are_not_judged_apart(without_rtt, car
     """The values that are judged do not speak for the others."""
     plan = plan_of("", [{}], [PlannedRun(0, seed, spec()) for seed in (1, 2, 3)])
     first, second = carry_out(plan), carry_out(plan)
-    changed = deepcopy(second.results[0].run)
-    _remove_rtt(changed)
-    first_run, *others = second.results
-    second = type(second)(
-        second.title,
-        second.backend,
-        second.backend_version,
-        conditions=second.conditions,
-        results=[first_run._replace(run=changed), *others],
-        failures=(),
-    )
+    second = first_run_without_rtt(second)
     found = compare(first, second, ("throughput", "rtt"), ("steady",))
     assert comparison_verdict(found) == (
         "2 values not judged (B: 1 of 3 runs have no value); the other 2 are the same"

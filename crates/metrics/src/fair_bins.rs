@@ -85,7 +85,7 @@ struct CompetingFlow {
     counted_bytes: u64,
     /// Bytes of the bin that ends.
     bytes: f64,
-    /// Time from the start to the stop or completion, as far as it is known.
+    /// Time from the start to the stop or completion; unknown times are [`Time::NEVER`].
     life: Range<Time>,
 }
 
@@ -99,8 +99,8 @@ struct PhaseBins {
 }
 
 impl FairBinMeter {
-    /// Creates a meter for competing flows: their positions, and those of the meters that count
-    /// their data.
+    /// Creates a meter for competing flows: the position of each flow, and the position of the meter
+    /// that counts its data.
     pub(crate) fn new(flows: impl Iterator<Item = (usize, usize)>, phases: &[PhaseSpec]) -> Self {
         let bin_s = BIN.as_secs_f64();
         let competing = |(at, meter)| CompetingFlow {

@@ -194,7 +194,7 @@ impl FlowSelection {
                 plan.add(&all, FlowLocation { file, connection: at, direction: 0 });
             }
         }
-        plan.find_other_ends(&all);
+        plan.set_receiver_windows(&all);
         plan.flows.sort_by_key(|flow| std::cmp::Reverse(flow.payload_bytes));
         plan.left_out += plan.flows.len().saturating_sub(options.flows);
         plan.flows.truncate(options.flows);
@@ -339,7 +339,7 @@ impl FlowSelection {
     }
 
     /// Notes for each flow with captures of both ends when that near the receiver was running.
-    fn find_other_ends(&mut self, all: &[&ConnectionScan]) {
+    fn set_receiver_windows(&mut self, all: &[&ConnectionScan]) {
         for flow in &mut self.flows {
             let (Some(_), Some(receiver)) = (flow.sender, flow.receiver) else { continue };
             let (survey, shift_ns) = (all[receiver.file], self.shifts_ns[receiver.file]);

@@ -15,7 +15,7 @@ pub(crate) struct HandshakeTimes {
 
 impl HandshakeTimes {
     /// Returns whether the capture includes a segment of the handshake.
-    pub fn is_seen(&self) -> bool {
+    pub fn has_handshake(&self) -> bool {
         self.syn_ns.is_some() || self.syn_ack_ns.is_some()
     }
 

@@ -304,7 +304,7 @@ impl CapturedSender {
             None => hole.is_acked,
         }) {
             self.unseen.remove(start, end);
-            // What was acknowledged before counts as received already.
+            // Data acknowledged before already count as received.
             self.add_outstanding(start.max(self.acknowledged), end, now_ns, stamp);
             to.sent_payload(now, self.given.flow.into(), (packets, wire_bytes, 0), false);
             *self.seen.out_of_order.get_or_insert(0) += u64::from(packets);
@@ -374,7 +374,7 @@ impl CapturedSender {
         self.see_window(number, segment);
         if number > self.acknowledged
             && self.seen.initial_window_packets.is_none()
-            && self.opening.is_seen()
+            && self.opening.has_handshake()
         {
             self.seen.initial_window_packets = Some(self.sent_packets);
         }

@@ -49,7 +49,7 @@ impl Transmissions {
     /// Notes a packet that leaves the sender.
     pub fn sent(&mut self, now_ns: u64, key: Key, window: CaptureWindow) {
         if self.order.len() == TRANSMISSIONS_MAX {
-            self.settle_first(window);
+            self.judge_oldest(window);
         }
         self.last_sent_ns = now_ns;
         self.order.push_back((now_ns, key));
@@ -74,7 +74,7 @@ impl Transmissions {
 
     /// Decides on the oldest transmission. One that the capture near the receiver could not see is
     /// not lost.
-    fn settle_first(&mut self, window: CaptureWindow) {
+    fn judge_oldest(&mut self, window: CaptureWindow) {
         let Some((sent_ns, key)) = self.order.pop_front() else { return };
         let Some(waiting) = self.waiting.get_mut(&key) else { return };
         waiting.sent -= 1;
@@ -92,7 +92,7 @@ impl Transmissions {
     /// arrivals match nothing that was sent, because something on the path changed the packets.
     pub fn counts(mut self, window: CaptureWindow) -> Option<(u64, u64)> {
         while !self.order.is_empty() {
-            self.settle_first(window);
+            self.judge_oldest(window);
         }
         (self.arrived >= self.unmatched).then_some((self.arrived + self.lost, self.arrived))
     }

@@ -32,8 +32,8 @@ struct OpenConnection {
     flow: FlowId,
     opened: Time,
     endpoints: EndpointKind,
-    /// Whether it is the direction of a browser's requests, which have the number after that of the
-    /// responses.
+    /// Whether it is the direction of a browser's requests. The number of the requests follows the
+    /// number of the responses.
     has_requests: bool,
 }
 

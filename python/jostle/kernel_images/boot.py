@@ -23,7 +23,7 @@ _POLL_S = 0.02
 _MAX_TEXT_LINES = 20_000
 _TAIL_LINES = 20
 _NO_DISK = "Failed to initialize ubd device"
-"""What a kernel without a disk says at every start."""
+"""Message of a kernel without a disk at every start."""
 _PANIC = re.compile(r"Kernel panic - not syncing: .*")
 _LEAST_ROOM_BYTES = 256 << 20
 

@@ -12,7 +12,8 @@ use jostle_congestion::{QuickStartRate, StateObserver};
 use jostle_link::Ecn;
 use jostle_metrics::{EventSink, FlowState};
 use jostle_tcp::{
-    Ack, AckTag, DataWithAck, Receiver, ReceiverBehaviour, Segment, SegmentSink, Sender, SynAck,
+    Ack, AckTag, DataWithAck, Receiver, ReceiverBehaviour, Segment, SegmentArrival, SegmentSink,
+    Sender, SynAck,
 };
 use jostle_units::{ConnectionId, SendLimit, Time};
 
@@ -158,7 +159,7 @@ impl SharedConnection {
 }
 
 impl Directions {
-    /// Returns whether the events of a direction are measured: those of a browser's requests are not.
+    /// Returns whether the events of a direction are measured. A browser's requests are not.
     const fn is_measured(&self, direction: usize) -> bool {
         direction == ACCEPTING || self.requests.is_none()
     }
@@ -298,7 +299,7 @@ impl Directions {
                     behaviour.visible_ecn(ecn)
                 });
                 match is_part {
-                    true => self.receive_part(direction, segment, ecn, host),
+                    true => self.receive_gro_segment(direction, segment, ecn, host),
                     false => self.receive_data(direction, segment, ecn, host),
                 }
             }
@@ -308,7 +309,7 @@ impl Directions {
 
     /// Handles data that the NIC merges with the next segment, which has the same ACK.
     #[cold]
-    fn receive_part<S: EventSink>(
+    fn receive_gro_segment<S: EventSink>(
         &mut self,
         direction: usize,
         segment: &DataWithAck,
@@ -319,6 +320,19 @@ impl Directions {
         host.network.payloads.give_back_ack(segment.place);
         let receiver = &mut self.connections[direction].receiver;
         let arrival = receiver.on_gro_segment(now, &segment.data, ecn);
+        self.deliver_and_acknowledge(direction, arrival, host);
+    }
+
+    /// Delivers the data of a segment, and sends the ACKs that are due before the ACK in the segment is
+    /// processed.
+    fn deliver_and_acknowledge<S: EventSink>(
+        &mut self,
+        direction: usize,
+        arrival: SegmentArrival,
+        host: &mut EndpointContext<'_, S>,
+    ) {
+        let now = host.now;
+        let receiver = &mut self.connections[direction].receiver;
         let early = if arrival.early { receiver.take_immediate_ack() } else { None };
         let answer = arrival.answers.then(|| receiver.build_ack(now));
         self.deliver(direction, arrival.bytes, host);
@@ -354,11 +368,7 @@ impl Directions {
         }
         let receiver = &mut self.connections[direction].receiver;
         let arrival = receiver.on_data_before_ack(now, data, ecn);
-        let early = if arrival.early { receiver.take_immediate_ack() } else { None };
-        let answer = arrival.answers.then(|| receiver.build_ack(now));
-        self.deliver(direction, arrival.bytes, host);
-        self.acknowledge(direction, early, host);
-        self.acknowledge(direction, answer, host);
+        self.deliver_and_acknowledge(direction, arrival, host);
         if has_news && is_predicted {
             self.process_ack(opposite(direction), &ack, true, host);
         }

@@ -42,7 +42,7 @@ _SUMMARY: Final = re.compile(
 class SequenceNumbers:
     """Unwraps 16-bit sequence numbers in the order of arrival.
 
-    From the first number that is larger, numbers stay as they are, because they do not wrap.
+    From the first number that is larger, numbers remain unchanged, because they do not wrap.
     """
 
     def __init__(self) -> None:
@@ -170,7 +170,7 @@ def _sent_of(
 ) -> tuple[int, int]:
     """Return the number of the first probe and the number of probes.
 
-    Without a summary, the lines tell what was sent. A summary also counts probes without a line.
+    Without a summary, the lines show which probes were sent. A summary also counts probes without a line.
     If it counts more replies than the log contains, the start of the log was cut off, maybe by
     whole turns of the sequence number.
     """
