@@ -170,9 +170,9 @@ def _sent_of(
 ) -> tuple[int, int]:
     """Return the number of the first probe and the number of probes.
 
-    Without a summary, the lines show which probes were sent. A summary also counts probes without a line.
-    If it counts more replies than the log contains, the start of the log was cut off, maybe by
-    whole turns of the sequence number.
+    Without a summary, the lines show which probes were sent. A summary also counts probes without a
+    line. If it counts more replies than the log contains, the start of the log was cut off, maybe
+    by whole turns of the sequence number.
     """
     if summary is None:
         return lowest, highest - lowest + 1
