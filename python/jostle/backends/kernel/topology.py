@@ -346,21 +346,22 @@ def _lay_flow(
     sender.tc += list(_nic_qdiscs(flow, machine.burst))
     if opposite is not None and back["pacing"]:
         receiver.tc.append(f"qdisc add dev back root handle 1: {_PACED}")
-    delay_ns = _return_delay_ns(flow, spec, own_links, 0)
-    delayer = made.host(_delayer(spec, number))
-    if delayer is not receiver:
+    delaying, delayed = _delaying_device(spec, number)
+    delayer = made.host(delaying)
+    if delaying == f"h{number}":
         delayer.sysctls |= ROUTER
         if opposite is not None:
             # Data cross it, too.
             delayer.mtu_bytes = flow["mtu_bytes"]
-        delayer.route(None, "back")
-        made.wire(receiver.name, "back", delayer.name, "in")
-    delayer.delays_us["back"] = _microseconds(delay_ns)
+        delayer.route(None, delayed)
+        made.wire(receiver.name, "back", delaying, "in")
+    delayer.delays_us[delayed] = _microseconds(_return_delay_ns(flow, spec, own_links, 0))
     if flow.get("dscp"):
         sender.tc += _dscp("out", flow["dscp"] or 0)
         receiver.tc += _dscp("back", flow["dscp"] or 0)
     ends = ((sender.name, "out"), (receiver.name, "in"))
-    back_ends = ((delayer.name, "back"), (sender.name, "back"))
+    leaves = delaying if delaying == f"h{number}" else receiver.name
+    back_ends = ((leaves, "back"), (sender.name, "back"))
     if not flow.get("routes"):
         lay_route(made, ends[0], flow["path"], ends[1], there)
         lay_route(made, back_ends[0], flow["reverse_path"], back_ends[1], here)
@@ -423,11 +424,20 @@ def _dscp(device: str, dscp: int) -> list[str]:
     ]
 
 
-def _delayer(spec: Spec, flow: int) -> str:
-    """Return the host whose device `back` applies the flow's access delay."""
-    # A receiver that also sends has its own qdisc, and TCP small queues.
-    is_shared = flow in opposites(spec["flows"])
-    return f"h{flow}" if is_shared or spec.get("capture") is not None else f"r{flow}"
+def _delaying_device(spec: Spec, number: int) -> tuple[str, str]:
+    """Return the host and its device that apply a flow's delay outside of links.
+
+    Links of the reverse path come before the delay, as in the simulator.
+    """
+    flow = spec["flows"][number]
+    if flow.get("routes"):
+        return f"w{number}", "out"
+    if flow["reverse_path"]:
+        return f"z{flow['reverse_path'][-1]}", f"to.s{number}"
+    # A receiver that also sends has its own qdisc, and TCP small queues. A capture is before the
+    # delay.
+    is_own = number in opposites(spec["flows"]) or spec.get("capture") is not None
+    return f"{'h' if is_own else 'r'}{number}", "back"
 
 
 def _nic_qdiscs(flow: FlowSpec, burst: Burst) -> Iterator[str]:
@@ -538,7 +548,7 @@ def _timetable(spec: Spec, machine: Machine, own_links: Set[int]) -> list[dict[s
             for position, flow in enumerate(spec["flows"]):
                 if number in crossed_links(flow) and flow.get("connection_of") is None:
                     delay_us = _microseconds(_return_delay_ns(flow, spec, own_links, at_ns))
-                    host = _delayer(spec, position)
-                    delays_us = {"back": delay_us}
+                    host, device = _delaying_device(spec, position)
+                    delays_us = {device: delay_us}
                     entries.append({"at_ns": at_ns, "host": host, "delays_us": delays_us})
     return entries
