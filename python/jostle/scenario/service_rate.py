@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final
 
-__all__ = ["ConstantService", "constant_service", "service_bps"]
+__all__ = ["ConstantService", "constant_service", "may_shape", "service_bps"]
 
 _PARTS: Final = ("capacity", "framing", "queue", "classes", "frames")
 """Parts of a link on which the service rate depends."""
@@ -60,7 +60,7 @@ def constant_service(link: Mapping[str, Any]) -> ConstantService | None:
     The rate is constant if the capacity is, or if it is always above the rate of the shaper.
     """
     parts = {key: link[key] for key in _PARTS if link.get(key) is not None}
-    if len(parts) == _PARTS_OF_ALL and parts["queue"]["kind"] not in _queues_with_rates():
+    if len(parts) == _PARTS_OF_ALL and not may_shape(parts["queue"]["kind"]):
         capacity = parts["capacity"]
         if capacity["kind"] == "constant":
             return ConstantService(capacity["rate_bps"], capacity["rate_bps"], 0)
@@ -68,15 +68,12 @@ def constant_service(link: Mapping[str, Any]) -> ConstantService | None:
 
 
 @cache
-def _queues_with_rates() -> frozenset[str]:
-    """Return the queue disciplines that may shape: those with a rate among their parameters."""
+def may_shape(kind: str) -> bool:
+    """Return whether a queue discipline has a rate among its parameters."""
     from jostle.scenario.registry import engine_rows
 
-    return frozenset(
-        row["name"]
-        for row in engine_rows()["queues"]
-        if any(parameter["kind"] == "rate" for parameter in row["parameters"])
-    )
+    rows = (row for row in engine_rows()["queues"] if row["name"] == kind)
+    return any(parameter["kind"] == "rate" for row in rows for parameter in row["parameters"])
 
 
 @lru_cache(1024)

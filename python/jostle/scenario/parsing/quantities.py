@@ -130,6 +130,8 @@ _QUANTITY: Final = re.compile(
 _NUMBER_LIKE: Final = re.compile(r"[0-9_.,:eE+ -]{1,40}")
 _SHORT: Final = 5
 """Words of up to this many characters are always quoted in error messages."""
+_DIGITS: Final = 40
+"""Whole numbers of up to this many digits are converted without `Decimal`."""
 _LONGEST_TEXT: Final = 200
 """Maximum length of a quantity in characters, including blanks."""
 
@@ -155,9 +157,8 @@ class Amount:
 
     def to_bytes(self, bdp_bytes: int) -> int:
         """Return the amount in bytes; packets count as full-sized."""
-        if self.unit == "packets":
-            return int(self.value * PACKET_BYTES)
-        return int(self.value * bdp_bytes) if self.unit == "bdp" else int(self.value)
+        unit_bytes = {"bytes": 1, "packets": PACKET_BYTES, "bdp": bdp_bytes}[self.unit]
+        return self.value.numerator * unit_bytes // self.value.denominator
 
     def to_packets(self, bdp_bytes: int) -> int:
         """Return the amount in full-sized packets, rounded up, so that it is never 0."""
@@ -233,7 +234,7 @@ def parse_amount(given: object) -> Amount:
     text, value, unit = _quantity(given, "size", _SIZES, (*_PACKETS, _BDP))
     if unit == _BDP:
         _in_range(text, value)
-        return Amount(value, "bdp")
+        return Amount(Fraction(value), "bdp")
     if unit in _PACKETS:
         return Amount(Fraction(_to_integer(text, value, "packets")), "packets")
     return Amount(Fraction(_to_integer(text, value, "B")), "bytes")
@@ -363,7 +364,7 @@ def quoted(text: str) -> str:
 
 def _quantity(
     given: object, kind: _Kind, units: Mapping[str, int], others: tuple[str, ...] = ()
-) -> tuple[str, Fraction, str]:
+) -> tuple[str, Fraction | int, str]:
     """Split a quantity into its displayed form, its value in base units, and its unit."""
     text = _shown(given)
     number, unit = _EXAMPLES[kind]
@@ -382,7 +383,9 @@ def _quantity(
     written = match["unit"]
     if written not in units and written not in others:
         raise QuantityError(_wrong_unit(text, written, kind, (*units, *others), example))
-    value = _number(text, match["number"])
+    digits = match["number"]
+    is_whole = digits.isdecimal() and len(digits) <= _DIGITS
+    value = int(digits) if is_whole else _number(text, digits)
     if value < 0:
         raise QuantityError(f"{text} is negative — {example}")
     return text, value * units.get(written, 1), written
@@ -418,13 +421,15 @@ def _number(text: str, digits: str) -> Fraction:
     return Fraction(decimal)
 
 
-def _in_range(text: str, value: Fraction) -> None:
+def _in_range(text: str, value: Fraction | int) -> None:
     if value > LARGEST:
         raise QuantityError(f"{text} is too large")
 
 
-def _to_integer(text: str, value: Fraction, base: str) -> int:
+def _to_integer(text: str, value: Fraction | int, base: str) -> int:
     _in_range(text, value)
+    if isinstance(value, int):
+        return value
     nearest = round(value)
     # Programs print 2.1 s as 2.0999999999999996 s, so accept small deviations.
     if abs(value - nearest) >= _ROUNDING or (value and not nearest):

@@ -6,10 +6,11 @@ keys of the scenario, and numbers in base units to quantities.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
+
+from pydantic_core import to_json
 
 from jostle.scenario.models import ScenarioFile
 from jostle.scenario.parsing.key_lines import KeyPath
@@ -24,8 +25,6 @@ from jostle.scenario.sources import Tunnel
 
 __all__ = ["translate_engine_error"]
 
-_JSON: Final = json.JSONEncoder(check_circular=False, separators=(",", ":"))
-"""A specification has no circles, for which a search takes a third of the time."""
 _Quantity = Literal["time", "rate", "size"]
 _QUANTITIES: Final[Mapping[str, _Quantity]] = {"ns": "time", "bps": "rate", "bytes": "size"}
 _RANDOM_RATE: Final = (
@@ -72,7 +71,7 @@ def translate_engine_error(
     """
     problem = None
     if registry.find_problem is not None:
-        problem = registry.find_problem(_JSON.encode(spec))
+        problem = registry.find_problem(to_json(spec).decode())
     rows = _row_mistake(spec)
     if rows is not None and (problem is None or problem[0] == "interval_ns"):
         return ("sampling_interval",), rows

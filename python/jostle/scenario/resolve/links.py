@@ -50,7 +50,7 @@ from jostle.scenario.resolve.random_rates import random_capacity
 from jostle.scenario.resolve.recorded_links import recorded_delay, recorded_loss, recorded_rate
 from jostle.scenario.resolve.satellite_slots import ReassignmentDraws, slotted
 from jostle.scenario.resolve.trace_files import TraceFiles
-from jostle.scenario.service_rate import service_bps
+from jostle.scenario.service_rate import may_shape, service_bps
 
 __all__ = ["LinkFacts", "bdp_bytes", "is_access_line", "link_facts", "link_spec", "topology"]
 
@@ -411,7 +411,9 @@ class _QueueResolver:
             # The shaper's rate, which does not depend on the BDP, determines the BDP. If the rate
             # or an RTT is invalid, the placeholder is used to check the limit's other errors.
             bdp = _PLACEHOLDER_BDP
-            alone = self._with_bdp(choice, at, bdp, Report(), also)
+            alone: LinkPart | None = {"kind": choice.kind, "parameters": {}}
+            if self.wire or may_shape(choice.kind):
+                alone = self._with_bdp(choice, at, bdp, Report(), also)
             known = facts.capacity is not None and self.largest_rtt_ns is not None
             if alone is not None and known:
                 rate_bps = service_bps({**self.wire, "queue": alone}, facts.initial_bps)
