@@ -129,6 +129,8 @@ impl Sender {
         out: &mut impl SegmentSink,
     ) {
         self.connection = Connection::Established;
+        // Linux counts idle time from here (`tcp_input.c::tcp_finish_connect`, `tcp_rcv_state_process`).
+        self.last_send = now;
         self.stop_timer();
         self.ecn.agree(self.wants_ecn() && ecn);
         self.controller.on_ecn_negotiated(self.ecn.feedback());

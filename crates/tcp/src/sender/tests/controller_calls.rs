@@ -174,6 +174,26 @@ fn a_long_silence_is_told_before_the_window_shrinks() {
     assert!(script.sender.cwnd() < 20);
 }
 
+#[test]
+fn an_accepted_connection_is_not_idle_before_its_handshake() {
+    for (written_ms, told) in [(9_200, vec![]), (9_900, vec![Told::IdleRestart(20)])] {
+        let (script, notes) = noted(OPTIONS);
+        let controller =
+            Secretary { still: Still { cwnd: 20, ssthresh: None }, notes: Arc::clone(&notes) };
+        let (mut sender, mut wire) = (Sender::new(OPTIONS, Box::new(controller)), script.wire);
+        sender.on_syn(ms(9_000));
+        sender.on_ack_of_syn(
+            ms(9_040),
+            false,
+            QuickStartRate::NONE,
+            &ack(0, 9_001, 45, false),
+            &mut wire,
+        );
+        sender.supply(ms(written_ms), Some(1448), &mut wire);
+        assert_eq!(notes.lock().unwrap().told, told);
+    }
+}
+
 /// `skb_marked_lost`: each loss is reported once, with the counts since the packet was sent.
 #[test]
 fn each_lost_packet_is_reported_once() {
