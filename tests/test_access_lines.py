@@ -10,7 +10,7 @@ from jostle.inference import advised_changes
 from jostle.scenario import ScenarioError
 from jostle.scenario.dscp import CODEPOINTS, codepoint_name
 from jostle.scenario.resolve.profiles import profiles
-from jostle.scenario.service_rate import constant_service
+from jostle.scenario.service_rate import constant_service_bps
 
 LINE = """
 duration = "10 s"
@@ -52,14 +52,11 @@ def spec_of(found: jostle.Scenario) -> dict[str, Any]:
 
 
 def test_a_full_packet_of_adsl_is_33_cells() -> None:
-    service = constant_service(spec_of(scenario())["links"][1])
-    assert service is not None
-    assert service.rate_bps == round(1e6 * 1514 / 1749)
+    rate_bps = constant_service_bps(spec_of(scenario())["links"][1])
+    assert rate_bps == round(1e6 * 1514 / 1749)
     # "1 BDP" is of the rate at which packets pass.
     queue = spec_of(scenario('{ kind = "drop_tail", limit = "10 BDP" }'))["links"][1]["queue"]
-    assert queue["parameters"]["limit"]["bytes"] == 10 * (
-        service.rate_bps * 40_000_000 // 8 // 10**9
-    )
+    assert queue["parameters"]["limit"]["bytes"] == 10 * (rate_bps * 40_000_000 // 8 // 10**9)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +77,8 @@ def test_a_full_packet_of_adsl_is_33_cells() -> None:
 )
 def test_utilisation_and_estimates_know_the_framing(queue: str, framing: str, share: float) -> None:
     found = scenario(queue, framing)
-    service = constant_service(spec_of(found)["links"][1])
-    assert service is not None
-    assert service.rate_bps == pytest.approx(1e6 * share, rel=1e-4)
+    rate_bps = constant_service_bps(spec_of(found)["links"][1])
+    assert rate_bps == pytest.approx(1e6 * share, rel=1e-4)
     results = jostle.run(found, store=False)
     links = results.links
     uplink = links.filter((links["link"] == "uplink") & (links["phase"] == "steady"))

@@ -19,7 +19,6 @@ from jostle.inference.advice_text import advice_table, answer_sentences
 from jostle.inference.advise import Advice, AdviceRequest, advise, is_better
 from jostle.inference.advised_changes import (
     queue_changes,
-    service_rate_bps,
     with_ecn,
     without_ecn,
 )
@@ -30,6 +29,7 @@ from jostle.results.number_format import plain
 from jostle.runner.executors import local
 from jostle.runner.session import Session
 from jostle.scenario.parsing.quantities import parse_rate
+from jostle.scenario.service_rate import constant_service_bps
 from jostle.store.store import Reader
 
 ROOT = Path(__file__).parents[1]
@@ -397,7 +397,7 @@ def test_a_shaper_is_not_removed(tmp_path: Path, kind: str, rate_bps: int) -> No
     )
     network = network_of(text[: text.index("[grid")], tmp_path)
     spec = make_setup(network, GOALS["calls"], 5)[0].spec
-    assert service_rate_bps(spec["links"][1]) == rate_bps
+    assert constant_service_bps(spec["links"][1]) == rate_bps
     changes = list(queue_changes(spec, ["uplink"], {}, ecn=False))
     assert changes
     for change in changes:

@@ -669,14 +669,13 @@ def find_problem(spec_json: str) -> tuple[str | None, str, tuple[int, int, int] 
         maximum.
     """
 
-def constant_service(link_json: str) -> tuple[int, int, int] | None:
-    """Return the service of a link of a RunSpec, given as JSON.
+def constant_service_bps(link_json: str) -> int | None:
+    """Return the service rate of a link of a RunSpec, given as JSON.
 
     Returns
     -------
-    tuple or None
-        The service rate and the rate of the link in bit/s, and the burst in bytes. None if the
-        service rate varies.
+    int or None
+        In bit/s; None if it varies.
 
     Raises
     ------

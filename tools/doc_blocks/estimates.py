@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jostle.results import ResultSet
-from jostle.results.compared_phase import OVERALL
 from jostle.results.measures import Measure, measure
 from jostle.results.number_format import decimals, with_interval
 from jostle.stats import Estimate
@@ -44,14 +43,6 @@ def estimate_text(results: ResultSet, wanted: Mapping[str, Any]) -> str:
     if len(chosen) != 1:
         raise ValueError(f"{len(chosen)} values of {wanted['measure']}, not one")
     return _written(chosen[0], measure(wanted["measure"]))
-
-
-def phase_sentence(results: ResultSet, phase: str) -> str:
-    """Say of which phase numbers are."""
-    if phase == OVERALL:
-        return "These numbers are of the whole run."
-    window = next(one for one in results.phases if one.name == phase)
-    return f"These numbers are of the phase `{phase}`, {window.from_s:g}–{window.to_s:g} s."
 
 
 def _key(results: ResultSet, name: str) -> str:

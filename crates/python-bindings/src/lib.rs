@@ -67,7 +67,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(time_series::record_of_samples, module)?)?;
     module.add_function(wrap_pyfunction!(run::check, module)?)?;
     module.add_function(wrap_pyfunction!(run::find_problem, module)?)?;
-    module.add_function(wrap_pyfunction!(run::constant_service, module)?)?;
+    module.add_function(wrap_pyfunction!(run::constant_service_bps, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(run::run_summary, module)?)?;
     module.add_function(wrap_pyfunction!(run_names::drawn_starts, module)?)?;

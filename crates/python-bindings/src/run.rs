@@ -78,20 +78,18 @@ pub fn find_problem(spec_json: &str) -> Option<Problem> {
 ///
 /// Returns
 /// -------
-/// tuple or None
-///     The service rate and the rate of the link in bit/s, and the burst in bytes. None if the
-///     service rate varies.
+/// int or None
+///     In bit/s; None if it varies.
 ///
 /// Raises
 /// ------
 /// ValueError
 ///     If it is no link.
 #[pyfunction]
-pub fn constant_service(link_json: &str) -> PyResult<Option<(u64, u64, u64)>> {
+pub fn constant_service_bps(link_json: &str) -> PyResult<Option<u64>> {
     let link: LinkSpec = serde_json::from_str(link_json)
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let service = link.constant_service();
-    Ok(service.map(|service| (service.rate_bps, service.peak_bps, service.burst_bytes)))
+    Ok(link.constant_service().map(|service| service.rate_bps))
 }
 
 /// Runs a RunSpec given as JSON, without holding the GIL.

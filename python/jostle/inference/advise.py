@@ -20,7 +20,6 @@ from jostle.inference.advised_changes import (
     proxy_change,
     queue_changes,
     sender_changes,
-    service_rate_bps,
     variants,
     with_ecn,
     without_ecn,
@@ -29,6 +28,7 @@ from jostle.inference.flow_benefits import measured
 from jostle.inference.goals import Goal, Measured, effect_on
 from jostle.scenario import Condition, PlannedRun, RunPlan, ScenarioError
 from jostle.scenario.resolve.key_paths import find
+from jostle.scenario.service_rate import constant_service_bps
 from jostle.stats import Estimate, estimate
 
 if TYPE_CHECKING:
@@ -488,7 +488,7 @@ def _first_changes(
             f"Left out: queues without a shaper on {', '.join(shaped)}, whose rate a "
             "shaper or policer sets. It may be what was paid for."
         )
-    varying = [name for name in links if service_rate_bps(every[name]) is None]
+    varying = [name for name in links if constant_service_bps(every[name]) is None]
     if varying:
         said.append(
             f"Left out: shapers and other drop-tail queues on {', '.join(varying)}, whose rate "

@@ -11,7 +11,7 @@ from jostle.inference.candidates import candidates
 from jostle.scenario.flow_links import forward_links
 from jostle.scenario.parsing.quantities import format_short
 from jostle.scenario.resolve.key_paths import quoted_name
-from jostle.scenario.service_rate import constant_service
+from jostle.scenario.service_rate import constant_service_bps
 
 if TYPE_CHECKING:
     from jostle.run_spec import FlowSpec, LinkSpec, RunSpec
@@ -26,7 +26,6 @@ __all__ = [
     "proxy_change",
     "queue_changes",
     "sender_changes",
-    "service_rate_bps",
     "variants",
     "with_ecn",
     "without_ecn",
@@ -103,12 +102,6 @@ class Senders:
         return Change(f"{label} for {self.label}", keys, family)
 
 
-def service_rate_bps(link: LinkSpec) -> int | None:
-    """Return the service rate of a link; None if it varies."""
-    service = constant_service(link)
-    return None if service is None else service.rate_bps
-
-
 def _line(link: LinkSpec) -> tuple[int | None, dict[str, Any]]:
     """Return the rate of a link for a shaper, and parameters with which CAKE counts the same bytes.
 
@@ -116,7 +109,7 @@ def _line(link: LinkSpec) -> tuple[int | None, dict[str, Any]]:
     """
     framing, capacity = link.get("framing"), link["capacity"]
     if framing is None or capacity["kind"] != "constant" or has_shaper(link):
-        return service_rate_bps(link), {}
+        return constant_service_bps(link), {}
     given = {"overhead": framing["overhead_bytes"], "mpu": framing["mpu_bytes"]}
     cells = {} if framing["cells"] == "none" else {"atm": framing["cells"]}
     return capacity["rate_bps"], {**given, **cells}
@@ -124,7 +117,7 @@ def _line(link: LinkSpec) -> tuple[int | None, dict[str, Any]]:
 
 def _bdp_packets(spec: RunSpec, link: LinkSpec, share: float) -> int | None:
     """Return a share of the bandwidth-delay product of a link in full packets of its flows."""
-    rate_bps = service_rate_bps(link)
+    rate_bps = constant_service_bps(link)
     delays = [each["delay"]["steps"][0]["delay_ns"] for each in spec["links"]]
     flows = [
         flow for flow in spec["flows"] if link in [spec["links"][at] for at in forward_links(flow)]

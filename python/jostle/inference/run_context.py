@@ -16,7 +16,7 @@ from jostle.scenario import Scenario
 from jostle.scenario.fields import MAX_MTU_BYTES, MIN_MTU_BYTES
 from jostle.scenario.parsing.quantities import PACKET_BYTES
 from jostle.scenario.python_controllers.source_files import is_python_controller
-from jostle.scenario.service_rate import constant_service
+from jostle.scenario.service_rate import constant_service_bps
 
 if TYPE_CHECKING:
     from jostle.backends import Run
@@ -124,8 +124,8 @@ def spec_from_link_file(link: LinkFile, observed: ObservedFlow) -> tuple[RunSpec
 
 def _least_rate_bps(links: Sequence[Mapping[str, Any]]) -> int | None:
     """Return the lowest service rate of links in a row; None if one varies."""
-    found = [constant_service(link) for link in links]
-    rates_bps = [service.rate_bps for service in found if service is not None]
+    found = [constant_service_bps(link) for link in links]
+    rates_bps = [rate_bps for rate_bps in found if rate_bps is not None]
     return min(rates_bps) if len(rates_bps) == len(found) else None
 
 

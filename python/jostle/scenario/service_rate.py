@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final
 
-__all__ = ["ConstantService", "constant_service", "may_shape", "service_bps"]
+__all__ = ["constant_service_bps", "may_shape", "service_bps"]
 
 _PARTS: Final = ("capacity", "framing", "queue", "classes", "frames")
 """Parts of a link on which the service rate depends."""
@@ -25,37 +24,8 @@ _OTHER_PARTS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class ConstantService:
-    """Service of a link whose service rate is constant.
-
-    Attributes
-    ----------
-    rate_bps
-        Service rate for full-sized packets.
-    peak_bps
-        Rate of the link, at which a burst can leave.
-    burst_bytes
-        Bytes that can leave at the rate of the link after a pause: a full token bucket.
-    """
-
-    rate_bps: int
-    peak_bps: int
-    burst_bytes: int
-
-    def shortest_time_s(self, size_bytes: float) -> float:
-        """Return the shortest time in which the idle link sends this many bytes.
-
-        See `shortest_time_s` of crates/run-spec/src/link_builder.rs.
-        """
-        if self.burst_bytes == 0:
-            return size_bytes * 8 / self.rate_bps
-        shaped_s = (size_bytes - self.burst_bytes) * 8 / self.rate_bps
-        return max(shaped_s, size_bytes * 8 / self.peak_bps)
-
-
-def constant_service(link: Mapping[str, Any]) -> ConstantService | None:
-    """Return the service of a link of a run specification; None if its rate varies.
+def constant_service_bps(link: Mapping[str, Any]) -> int | None:
+    """Return the service rate of a link of a run specification; None if it varies.
 
     The rate is constant if the capacity is, or if it is always above the rate of the shaper.
     """
@@ -63,8 +33,9 @@ def constant_service(link: Mapping[str, Any]) -> ConstantService | None:
     if len(parts) == _PARTS_OF_ALL and not may_shape(parts["queue"]["kind"]):
         capacity = parts["capacity"]
         if capacity["kind"] == "constant":
-            return ConstantService(capacity["rate_bps"], capacity["rate_bps"], 0)
-    return _constant_service(json.dumps(parts | _OTHER_PARTS))
+            rate_bps: int = capacity["rate_bps"]
+            return rate_bps
+    return _asked(json.dumps(parts | _OTHER_PARTS))
 
 
 @cache
@@ -77,11 +48,10 @@ def may_shape(kind: str) -> bool:
 
 
 @lru_cache(1024)
-def _constant_service(link_json: str) -> ConstantService | None:
+def _asked(link_json: str) -> int | None:
     from jostle import _core
 
-    found = _core.constant_service(link_json)
-    return None if found is None else ConstantService(*found)
+    return _core.constant_service_bps(link_json)
 
 
 def service_bps(link: Mapping[str, Any], capacity_bps: int) -> int:
@@ -97,6 +67,6 @@ def service_bps(link: Mapping[str, Any], capacity_bps: int) -> int:
     if capacity_bps == 0:
         return 0
     capacity = {"kind": "constant", "rate_bps": capacity_bps}
-    found = constant_service({**link, "capacity": capacity})
+    found = constant_service_bps({**link, "capacity": capacity})
     # The engine refuses the run if a part is invalid; its message then names the part.
-    return capacity_bps if found is None else found.rate_bps
+    return capacity_bps if found is None else found

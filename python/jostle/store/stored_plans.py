@@ -52,8 +52,6 @@ class StoredPlan:
     ----------
     name
         Name of the file.
-    carried_out_s
-        Time of its last execution, in seconds since 1970.
     title, backend, backend_version
         Title of the scenario; name and version of the backend.
     conditions
@@ -63,7 +61,6 @@ class StoredPlan:
     """
 
     name: str
-    carried_out_s: float
     title: str
     backend: str
     backend_version: str
@@ -180,11 +177,10 @@ def read_plan(store: Path, name: str) -> StoredPlan:
     try:
         if not _NAME.fullmatch(name):
             raise ValueError("that is no name of a plan")
-        when_s = path.lstat().st_mtime
         content = read_bytes(path, _PLAN_BYTES)
         if _name_of(hashlib.sha256(content)) != name:
             raise ValueError("it is not what was written")
-        plan = _plan(name, when_s, json.loads(content))
+        plan = _plan(name, json.loads(content))
     except OSError as error:
         raise StoreError(f"cannot read the plan {name}: {error.strerror}") from error
     except (
@@ -200,7 +196,7 @@ def _name_of(digest: hashlib._Hash) -> str:
     return f"{digest.hexdigest()[:32]}.json"
 
 
-def _plan(name: str, when_s: float, told: Mapping[str, Any]) -> StoredPlan:
+def _plan(name: str, told: Mapping[str, Any]) -> StoredPlan:
     if told["format"] != FORMAT:
         raise ValueError("it has another format")
     conditions = tuple(
@@ -214,4 +210,4 @@ def _plan(name: str, when_s: float, told: Mapping[str, Any]) -> StoredPlan:
     ):
         raise ValueError("its runs are not of its conditions")
     title, backend, version = (str(told[key]) for key in ("title", "backend", "backend_version"))
-    return StoredPlan(name, when_s, title, backend, version, conditions, runs)
+    return StoredPlan(name, title, backend, version, conditions, runs)

@@ -57,34 +57,6 @@ def read_scenarios(
     return described, changed
 
 
-def read_changes(
-    file: StudyFile, toml: TomlFile, changes: Sequence[ScenarioChange], *, allow_code: bool
-) -> Scenarios:
-    """Read the scenarios of a study that are affected by given changes, with these changes.
-
-    Parameters
-    ----------
-    file, toml
-        The study, and the text of `study.toml`.
-    changes
-        Changes in order of application.
-    allow_code
-        Whether scenarios may name foreign code; see `jostle.safe_io.code_consent`.
-
-    Raises
-    ------
-    ScenarioError
-        If a change cannot be applied to a scenario.
-    """
-    reader = _Reader(file, toml, allow_code=allow_code)
-    placed: list[Placed] = [(("changes", at), change) for at, change in enumerate(changes)]
-    return {
-        name: reader.scenario(name, there)
-        for name in file.experiments
-        if (there := [one for one in placed if name in (one[1].experiments or (name,))])
-    }
-
-
 def _changes(file: StudyFile, at: int) -> Iterator[Placed]:
     """Yield the changes of the setups that a setup includes, then its own."""
     setup = file.setups[at]
