@@ -60,7 +60,7 @@ def sensitivity(
     """Rank the keys of the table [sample] of scenario FILE by their effect on a measure.
 
     The command uses the ranges and the seed of the sample. The method chooses the points. The exit
-    status is 1 if a measure has no indices: all values are equal, or some are missing.
+    status is 1 if a measure has no indices, because all values are equal or some are missing.
 
     Example: jostle search sensitivity scenarios/sensitivity.toml --measure 'share of newcomer'
     """
@@ -87,9 +87,7 @@ def sensitivity(
             found.append(analyse(scenario, results, quantity, method, seed))
         except InputError as error:
             left_out.append(str(error))
-    if not found:
-        raise InputError("\n".join(f"{scenario.source}: {text}" for text in left_out))
-    answer = "; ".join([sensitivity_verdict(found), *left_out])
+    answer = "; ".join([*([sensitivity_verdict(found)] if found else []), *left_out])
     document = {
         "schema": DOCUMENT,
         "answer": answer,
@@ -106,6 +104,8 @@ def sensitivity(
             shown.print_table(to, table(one))
 
     def drawn() -> FigureData:
+        if not found:
+            raise InputError(f"{scenario.source}: {answer}, so there is nothing to draw")
         parts = tuple((one.quantity.text, figure(one)) for one in found)
         return parts[0][1] if len(parts) == 1 else Multiples(parts)
 
