@@ -8,7 +8,6 @@ from typing import Any
 
 import jostle
 import pytest
-from jostle.backends.kernel.impairment_playback import own_links
 from jostle.report.topology_svg import topology
 from jostle.scenario import ScenarioError, load_text
 from jostle.studies.time_windows import RunView
@@ -165,10 +164,6 @@ def test_the_report_draws_every_route():
         assert label in drawn
     assert drawn.count('class="crossed"') == 6
     assert drawn.count('class="back"') == 2
-
-
-def test_links_of_a_changing_route_have_exact_transmission_times_on_the_kernel():
-    assert own_links(spec_of()) == {0, 1, 2, 3}
 
 
 MEETING = """

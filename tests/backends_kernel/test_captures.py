@@ -41,7 +41,7 @@ start = "500 ms"
 
 @pytest.fixture(scope="module")
 def record(backend: KernelBackend):
-    return backend.run(spec_of(PAIR, {"bottleneck.queue.limit": '"0.3 BDP"'}))
+    return backend.run(spec_of(PAIR, {"bottleneck.queue.limit": '"0.31 BDP"'}))
 
 
 def overall(record, flow: int):
@@ -123,7 +123,7 @@ def test_headers_are_the_kernels(record):
 
 def test_a_capture_changes_nothing(backend, record):
     # Neither of these controllers asks for random numbers, and a capture takes no time.
-    spec = {**spec_of(PAIR, {"bottleneck.queue.limit": '"0.3 BDP"'}), "capture": None}
+    spec = {**spec_of(PAIR, {"bottleneck.queue.limit": '"0.31 BDP"'}), "capture": None}
     without = backend.run(spec)
     assert without.captures == {}
     for flow in (0, 1):

@@ -8,7 +8,6 @@ import pytest
 from jostle.backends.kernel import (
     capabilities,
     controllers,
-    impairment_playback,
     job,
     kernel_modules,
     tc_queues,
@@ -176,11 +175,8 @@ def test_devices_of_a_flow_have_its_mtu_and_those_of_links_the_largest():
     assert mtus == ends | links | {"h0": 1500, "h1": 1500}
 
 
-def test_links_with_packets_of_other_sizes_are_disciplines_of_our_own():
+def test_links_of_our_own_need_no_compensation():
     spec = spec_of(MTUS)
-    assert impairment_playback.own_links(spec) == {0, 1}
-    spec["flows"][1]["mtu_bytes"] = 1500
-    assert impairment_playback.own_links(spec) == {0}
     # They hand packets over when their sending ends; of the card, tbf does so when it begins.
     delays_us = topology(spec, OWN).hosts["r0"].delays_us
     assert delays_us == {"back": 35_000 + round(9014 * 8 / 100)}

@@ -138,7 +138,7 @@ def files(
     spec: Spec, drawn: Mapping[int, impairment_playback.DrawnImpairments]
 ) -> dict[str, bytes]:
     """Return the option files of all links, by name."""
-    return impairment_playback.files(spec, lambda link: drawn[link], range(len(spec["links"])))
+    return impairment_playback.files(spec, lambda link: drawn[link])
 
 
 def _lay_host(made: Topology, number: int, host: NetworkHost) -> None:

@@ -1,4 +1,4 @@
-"""Link impairments that `tc` cannot express, as options of jostle's own queueing disciplines.
+"""Links as options of jostle's own queueing disciplines.
 
 `jostle_link` implements capacity, delay and loss of a link, with any queueing discipline as its
 queue. `jostle_queue` implements a queue with random drops. Both are built into the virtual-time
@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.backends.base import Spec
-from jostle.backends.kernel import link_extras, packet_sizes
-from jostle.backends.kernel.arrivals import is_many
+from jostle.backends.kernel import link_extras
 from jostle.backends.kernel.guest.netlink import attribute
 from jostle.run_spec import LinkSpec
-from jostle.scenario.flow_links import crossed_links, forward_links, reverse_links
 
 LINK, QUEUE = "jostle_link", "jostle_queue"
 
@@ -46,50 +44,6 @@ DrawnImpairments = Mapping[str, Any]
 def own_queue(link: LinkSpec) -> bool:
     """Return whether a link's queue is not available in Linux."""
     return bool(link["queue"]["kind"] == "occupancy_drop")
-
-
-def own_links(spec: Spec) -> frozenset[int]:
-    """Return the numbers of the links that need `jostle_link` instead of `htb` and `netem`.
-
-    `netem` cannot lose the same packets as the simulator. `htb` releases a packet when its
-    transmission begins. The correction for jumbo frames (see `topology`) adds the same delay to the
-    round trip of a SYN, but on the reverse path. That is wrong for frames, whose one-way delay is
-    measured, for requests and transfers smaller than a packet, and if the route of a flow changes.
-    """
-    timed = [
-        flow
-        for flow in spec["flows"]
-        if flow["source"]["kind"] in ("media", "trace") or is_many(flow)
-    ]
-    moving = [flow for flow in spec["flows"] if flow.get("routes")]
-    # Data and ACKs of different sizes cross the same link.
-    moving += [flow for flow in spec["flows"] if flow.get("connection_of") is not None]
-    web_flows = [flow for flow in spec["flows"] if flow["source"]["kind"] == "web"]
-    return frozenset(
-        number
-        for number, link in enumerate(spec["links"])
-        if _is_own(link)
-        or packet_sizes.sizes_on(number, spec["flows"]) != {packet_sizes.PACKET_BYTES}
-        or any(number in forward_links(flow) for flow in timed)
-        or any(number in reverse_links(flow) for flow in web_flows)
-        or any(number in crossed_links(flow) for flow in moving)
-    )
-
-
-def _is_own(link: LinkSpec) -> bool:
-    return (
-        link["capacity"]["kind"] != "constant"
-        or link["loss"] is not None
-        or bool(link.get("loss_steps"))
-        or link.get("frames") is not None
-        or link.get("ack_thinning") is not None
-        or link.get("framing") is not None
-        or bool(link_extras.keys(link))
-        or len(link["delay"]["steps"]) > 1
-        or link["delay"]["jitter"] is not None
-        or link["outages"] is not None
-        or own_queue(link)
-    )
 
 
 def first_rate_bps(link: LinkSpec) -> int:
@@ -126,13 +80,10 @@ def too_fine(link: LinkSpec, duration_ns: int) -> bool:
     return bool(duration_ns * _CORRELATION_CELLS > JITTER_POINTS * jitter["correlation_ns"])
 
 
-def files(
-    spec: Spec, draw: Callable[[int], DrawnImpairments], links: Iterable[int] | None = None
-) -> dict[str, bytes]:
-    """Return the option files of links, by name; by default of those that need `jostle_link`."""
+def files(spec: Spec, draw: Callable[[int], DrawnImpairments]) -> dict[str, bytes]:
+    """Return the option files of all links, by name."""
     found: dict[str, bytes] = {}
-    for number in sorted(own_links(spec) if links is None else links):
-        link = spec["links"][number]
+    for number, link in enumerate(spec["links"]):
         drawn = draw(number)
         messages = (*_link_messages(link, drawn), *link_extras.messages(link, drawn))
         found[file_name(LINK, number)] = _packed(messages)

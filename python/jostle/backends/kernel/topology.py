@@ -24,7 +24,7 @@ The timetable changes routes in `x0` and in the routers of the links.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -93,7 +93,9 @@ class Machine:
     burst
         Burst that a link may send after a late timer.
     own
-        Whether the kernel contains jostle's qdiscs.
+        Whether the kernel contains jostle's qdiscs, which all links then use. `htb` releases a
+        packet when its transmission begins, and sends a burst after a pause, so a full queue loses
+        other packets. It asks no empty queue for packets, so RED would never become idle.
     tick_ns
         Length of its jiffies, if known.
     """
@@ -101,10 +103,6 @@ class Machine:
     burst: Burst
     own: bool = False
     tick_ns: int | None = None
-
-    def own_links(self, spec: Spec) -> frozenset[int]:
-        """Return the numbers of the links that use jostle's qdisc."""
-        return impairment_playback.own_links(spec) if self.own else frozenset()
 
 
 @dataclass
@@ -153,10 +151,10 @@ def _destination_address(spec: Spec, flow: int, backward: bool) -> str:
 
 def topology(spec: Spec, machine: Machine) -> Topology:
     """Return the network of a run."""
-    made, own_links = Topology(), machine.own_links(spec)
+    made = Topology()
     for number, link in enumerate(spec["links"]):
         largest_bytes = max(packet_sizes.sizes_on(number, spec["flows"]))
-        if number in own_links:
+        if machine.own:
             lay_own_link(made, number, link, machine, largest_bytes)
         else:
             _lay_link(made, number, link, machine, largest_bytes)
@@ -168,8 +166,8 @@ def topology(spec: Spec, machine: Machine) -> Topology:
                 number, spec, queue, device, partial(_destination_address, spec)
             )
     for number, flow in enumerate(spec["flows"]):
-        _lay_flow(made, number, flow, spec, machine, own_links=own_links)
-    made.timetable += _timetable(spec, machine, own_links)
+        _lay_flow(made, number, flow, spec, machine)
+    made.timetable += [] if machine.own else _timetable(spec, machine)
     made.timetable.sort(key=lambda entry: int(entry["at_ns"]))
     return made
 
@@ -316,8 +314,6 @@ def _lay_flow(
     flow: FlowSpec,
     spec: Spec,
     machine: Machine,
-    *,
-    own_links: Set[int],
 ) -> None:
     for router in (f"{kind}{link}" for link in forward_links(flow) for kind in _ROUTERS):
         if router in made.hosts:
@@ -355,7 +351,7 @@ def _lay_flow(
             delayer.mtu_bytes = flow["mtu_bytes"]
         delayer.route(None, delayed)
         made.wire(receiver.name, "back", delaying, "in")
-    delayer.delays_us[delayed] = _microseconds(_return_delay_ns(flow, spec, own_links, 0))
+    delayer.delays_us[delayed] = _microseconds(_return_delay_ns(flow, spec, machine, 0))
     if flow.get("dscp"):
         sender.tc += _dscp("out", flow["dscp"] or 0)
         receiver.tc += _dscp("back", flow["dscp"] or 0)
@@ -490,7 +486,7 @@ def _lay_path(made: Topology, entry: str, path: Sequence[int], exits: str) -> No
         made.wire(host, device, target, f"{end}{host}")
 
 
-def _return_delay_ns(flow: FlowSpec, spec: Spec, own_links: Set[int], at_ns: int) -> int:
+def _return_delay_ns(flow: FlowSpec, spec: Spec, machine: Machine, at_ns: int) -> int:
     """Return the delay outside of links, plus the transmission times on the links crossed.
 
     htb and tbf release a packet when its transmission begins. Links of the simulator and jostle's
@@ -502,9 +498,8 @@ def _return_delay_ns(flow: FlowSpec, spec: Spec, own_links: Set[int], at_ns: int
     is_shared = any(other.get("connection_of") is not None for other in spec["flows"])
     back_bytes = full_bytes if is_shared else packet_sizes.HEADER_BYTES
     sent += [(link, back_bytes) for link in flow["reverse_path"]]
-    for link, size_bytes in sent:
-        if link not in own_links:
-            delay_ns += _sending_ns(size_bytes, _rate_at(spec["links"][link], at_ns))
+    for link, size_bytes in () if machine.own else sent:
+        delay_ns += _sending_ns(size_bytes, _rate_at(spec["links"][link], at_ns))
     if flow["nic_rate_bps"] is not None:
         delay_ns += _sending_ns(full_bytes, flow["nic_rate_bps"])
     return delay_ns
@@ -532,12 +527,10 @@ def _rate_at(link: LinkSpec, at_ns: int) -> int:
     return [rate_bps for from_ns, rate_bps in _rates(link) if from_ns <= at_ns][-1]
 
 
-def _timetable(spec: Spec, machine: Machine, own_links: Set[int]) -> list[dict[str, Any]]:
+def _timetable(spec: Spec, machine: Machine) -> list[dict[str, Any]]:
     """Return the changes of rates, and of the delays that compensate for transmission times."""
     entries: list[dict[str, Any]] = []
     for number, link in enumerate(spec["links"]):
-        if number in own_links:
-            continue
         for at_ns, rate_bps in _rates(link)[1:]:
             if at_ns >= spec["duration_ns"]:
                 continue
@@ -547,7 +540,7 @@ def _timetable(spec: Spec, machine: Machine, own_links: Set[int]) -> list[dict[s
             entries.append({"at_ns": at_ns, "host": f"a{number}", "tc": [change]})
             for position, flow in enumerate(spec["flows"]):
                 if number in crossed_links(flow) and flow.get("connection_of") is None:
-                    delay_us = _microseconds(_return_delay_ns(flow, spec, own_links, at_ns))
+                    delay_us = _microseconds(_return_delay_ns(flow, spec, machine, at_ns))
                     host, device = _delaying_device(spec, position)
                     delays_us = {device: delay_us}
                     entries.append({"at_ns": at_ns, "host": host, "delays_us": delays_us})
