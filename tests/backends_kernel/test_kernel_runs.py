@@ -440,7 +440,7 @@ def test_hystart_can_be_switched_off(backend):
 
 def test_a_controller_that_the_kernel_lacks_is_named(backend, monkeypatch):
     spec = spec_of()
-    spec["flows"][0]["controller"] = {"name": "copa", "parameters": {}}
+    spec["flows"][0] |= {"controller": {"name": "copa", "parameters": {}}, "slow_start": None}
     monkeypatch.setattr(backend, "check", lambda _spec: None)
     monkeypatch.setattr(backend, "_offer", KernelOffer())
     with pytest.raises(
