@@ -346,8 +346,20 @@ def flow_samples(
     return _Flow(spec, time_ns, sender, details, receiver, events).to_dict()
 
 
-def link_samples(spec: LinkSpec, queue: NDArray[np.void]) -> dict[str, Array]:
-    """Return the samples of a link: counters of its queue, drops and marks by reason."""
+def link_samples(
+    spec: LinkSpec, queue: NDArray[np.void], classes: Sequence[tuple[str, NDArray[np.void]]] = ()
+) -> dict[str, Array]:
+    """Return the samples of a link: counters of its queue, drops and marks by reason.
+
+    Parameters
+    ----------
+    spec
+        The link.
+    queue
+        Its counters.
+    classes
+        Kind and counters of the queue of each class. The drops of the link's queue include theirs.
+    """
     import numpy as np
 
     nothing = np.zeros(len(queue))
@@ -357,27 +369,37 @@ def link_samples(spec: LinkSpec, queue: NDArray[np.void]) -> dict[str, Array]:
         "sent_packets": queue["packets"].astype(float),
         **{f"dropped_{reason}": nothing for reason in REASONS},
         **{f"marked_{reason}": nothing for reason in REASONS},
+    }
+    for kind, counters in ((spec["queue"]["kind"], queue), *classes):
+        for name, counts in _own_counts(kind, counters).items():
+            found[name] = found[name] + counts
+    own_drops = sum(found[f"dropped_{reason}"] for reason in REASONS)
+    drops = queue["drops"].astype(float)
+    return found | {
+        "dropped_overflow": np.maximum(drops - own_drops, 0) + queue["rejected"].astype(float),
         "dropped_loss": queue["losses"].astype(float),
         "dropped_outage": queue["outages"].astype(float),
-        "dropped_ack_filter": queue["thinned"].astype(float),
+        "dropped_ack_filter": found["dropped_ack_filter"] + queue["thinned"].astype(float),
         "dropped_corruption": queue["corrupted"].astype(float),
         "dropped_delay_queue": queue["delay_full"].astype(float),
         "marked_fault": queue["marked"].astype(float),
         "duplicated": queue["duplicated"].astype(float),
     }
-    rejected = queue["rejected"].astype(float)
-    drops = queue["drops"].astype(float)
-    own = _XSTATS.get(spec["queue"]["kind"])
-    if own is None:
-        found["dropped_overflow"] = drops + rejected
-        return found
-    reason, overflow_word, marked_word = own
+
+
+def _own_counts(kind: str, queue: NDArray[np.void]) -> dict[str, Array]:
+    """Return the marks of a discipline, and its drops for other reasons than an overflow."""
+    import numpy as np
+
+    if kind not in _XSTATS:
+        return {}
+    reason, overflow_word, marked_word = _XSTATS[kind]
     words = queue["xstats"].astype(float)
-    overflow = nothing if overflow_word is None else words[:, overflow_word]
-    filtered = words[:, _CAKE_FILTERED] if spec["queue"]["kind"] == "cake" else nothing
-    found["dropped_overflow"] = overflow + rejected
-    found["dropped_ack_filter"] += filtered
-    found[f"dropped_{reason}"] = np.maximum(drops - overflow - filtered, 0)
+    filtered = words[:, _CAKE_FILTERED] if kind == "cake" else np.zeros(len(queue))
+    drops = queue["drops"].astype(float) - filtered
+    if overflow_word is not None:
+        drops -= words[:, overflow_word]
+    found = {f"dropped_{reason}": np.maximum(drops, 0), "dropped_ack_filter": filtered}
     if marked_word is not None:
         found[f"marked_{reason}"] = words[:, marked_word]
     return found

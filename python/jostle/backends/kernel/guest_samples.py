@@ -73,7 +73,7 @@ class Samples:
     flows
         Per sample and flow: raw data; see `tcp`, `programs` and `connections`.
     queues
-        Per sample and link: counters.
+        Per sample and queue: counters of the links, then of their classes.
     events
         Per flow: times at which it started and completed, and the log of its application.
     start_ns
@@ -109,7 +109,7 @@ class Samples:
         return np.ascontiguousarray(self.flows[:, flow]).view(kind)
 
 
-def read(folder: Path, flows: int, links: int) -> Samples:
+def read(folder: Path, flows: int, queues: int) -> Samples:
     """Read the samples and events of a job.
 
     Raises
@@ -121,7 +121,7 @@ def read(folder: Path, flows: int, links: int) -> Samples:
 
     queue = np.dtype(_QUEUE)
     record = np.dtype(
-        [("time_ns", "i8"), ("flows", f"V{FLOW_BYTES}", (flows,)), ("queues", queue, (links,))]
+        [("time_ns", "i8"), ("flows", f"V{FLOW_BYTES}", (flows,)), ("queues", queue, (queues,))]
     )
     content = read_bytes(folder / "samples", GUEST_BYTES)
     if not content or len(content) % record.itemsize:

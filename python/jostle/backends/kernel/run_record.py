@@ -15,6 +15,7 @@ from jostle.backends.kernel import (
     job,
     qlog_reader,
     quic_programs,
+    tc_classes,
 )
 from jostle.backends.kernel.arrivals import is_many
 from jostle.backends.kernel.engine_samples import flow_samples, link_samples
@@ -51,11 +52,17 @@ def record(
     ValueError
         If the results are incomplete.
     """
-    seen = guest_samples.read(folder, len(spec["flows"]), len(spec["links"]))
+    classes = tc_classes.class_queues(spec)
+    seen = guest_samples.read(folder, len(spec["flows"]), len(spec["links"]) + len(classes))
     flows = [_flow(spec, number, seen, folder) for number in range(len(spec["flows"]))]
-    links = [
-        link_samples(link, seen.queues[:, number]) for number, link in enumerate(spec["links"])
-    ]
+    links = []
+    for number, link in enumerate(spec["links"]):
+        of_classes = [
+            (queue["kind"], seen.queues[:, position])
+            for position, (at, _, queue) in enumerate(classes, len(spec["links"]))
+            if at == number
+        ]
+        links.append(link_samples(link, seen.queues[:, number], of_classes))
     made = engine.record_of_samples(canonical_json(spec), seen.time_ns, flows, links)
     recorded = run_record(made, spec, backend, version, wall_s=wall_s)
     known = _without_unknown(recorded.flows, spec)

@@ -58,6 +58,19 @@ def queues_of(number: int, spec: Spec) -> dict[str, LinkPart]:
     return {_child(position): entry["queue"] for position, entry in found}
 
 
+def class_queues(spec: Spec) -> list[tuple[int, str, LinkPart]]:
+    """Return the queues of all classes: link, handle and queue.
+
+    Their samples follow those of the links in this order.
+    """
+    return [
+        (number, handle, queue)
+        for number, link in enumerate(spec["links"])
+        if is_classful(link["queue"])
+        for handle, queue in queues_of(number, spec).items()
+    ]
+
+
 def _child(position: int) -> str:
     return f"{_FIRST_CHILD + position:x}:"
 

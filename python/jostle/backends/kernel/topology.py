@@ -165,6 +165,9 @@ def topology(spec: Spec, machine: Machine) -> Topology:
             made.host(f"a{number}").tc += cake_hosts.filters(
                 number, spec, queue, device, partial(_destination_address, spec)
             )
+    for number, handle, queue in tc_classes.class_queues(spec):
+        place = {"host": f"a{number}", "device": _QUEUE, "handle": int(handle[:-1], 16) << 16}
+        made.queues.append({"queue": {**place, "kind": queue["kind"]}, "losses": None})
     for number, flow in enumerate(spec["flows"]):
         _lay_flow(made, number, flow, spec, machine)
     made.timetable += [] if machine.own else _timetable(spec, machine)
