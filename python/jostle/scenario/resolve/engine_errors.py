@@ -35,6 +35,7 @@ _RANDOM_RATE: Final = (
     "min_bps",
     "max_bps",
 )
+_SPEC_NAME: Final = re.compile(r"`(\w+?)_(?:ns|bps|bytes|packets|ms)`")
 _UNIT: Final = re.compile(r"(?:_|\.)(ns|bps|bytes|packets|ms)\Z")
 # Scenario keys whose name differs from the run specification; None if there is no key.
 _NAMES: Final[Mapping[str, str | None]] = {
@@ -78,6 +79,7 @@ def translate_engine_error(
     if problem is None:
         return None
     place, message, numbers = problem
+    message = _SPEC_NAME.sub(r"`\1`", message)
     # A specification calls many keys as earlier scenarios did.
     path = with_new_names(_key(place or "", file, spec["flows"]))
     quantity = _quantity(place or "")
