@@ -87,7 +87,7 @@ def steady(number: int) -> tuple[dict[str, int], dict[str, int]]:
         "cwnd": 30,
         "total_retrans": number,
         "pacing_rate": 10**6,
-        "segs_in": 5 * number,
+        "bytes_acked": 7_000 * number,
         "data_segs_out": 10 * number,
         "bytes_sent": 14480 * number,
     }
@@ -176,7 +176,7 @@ def test_frames_are_those_of_the_simulator(spec, steady_record):
 
 
 def test_a_flow_that_never_connected_has_no_measures(spec, tmp_path):
-    infos = [({"state": SYN_SENT, "cwnd": 1, "segs_in": 0}, {})] * 201
+    infos = [({"state": SYN_SENT, "cwnd": 1, "bytes_acked": 0}, {})] * 201
     made = record(spec, written(tmp_path, infos, [{}] * 201), "kernel", "1", 0.5)
     overall = made.summary["flows"][0]["phases"]["overall"]
     assert overall["goodput_bps"] == 0

@@ -241,6 +241,8 @@ struct ReportedFlow {
     sent_packets: u64,
     retransmitted_packets: u64,
     rtt_min: Option<Span>,
+    /// An ACK of data has come.
+    acknowledged: bool,
     completed: bool,
 }
 
@@ -348,9 +350,10 @@ impl Reporter<'_> {
                 self.recorder.min_rtt(now, number.into(), rtt);
                 reported.rtt_min = Some(rtt);
             }
-            // After a flow has ended, only further ACKs extend its lifetime.
+            // Its lifetime begins with its first ACK. After its end, only further ACKs extend it.
+            reported.acknowledged |= rtt.is_some();
             let ended = reported.completed || now > self.stops[number.index()];
-            if rtt.is_some() || !ended {
+            if rtt.is_some() || (reported.acknowledged && !ended) {
                 let row = AckEvent {
                     rtt,
                     cwnd_bytes: cwnd_bytes as u64,

@@ -152,12 +152,15 @@ class _Flow:
 
     @cached_property
     def fresh(self) -> NDArray[np.bool_]:
-        """Whether an ACK arrived since the previous sample, so that the RTT is new."""
+        """Whether an ACK of data arrived since the previous sample, so that the RTT is new."""
         import numpy as np
 
-        acks = self.sender["segs_in"].astype(np.int64)
-        found: NDArray[np.bool_] = self.connected & (np.diff(acks, prepend=0) > 0)
-        return found & (self.sender["rtt_us"] > 0)
+        acked_bytes = self.sender["bytes_acked"].astype(np.int64)
+        sacked = self.sender["sacked"].astype(np.int64)
+        # The kernel counts a SYN as one byte.
+        found: NDArray[np.bool_] = self.connected & (acked_bytes > 1)
+        newly = (np.diff(acked_bytes, prepend=0) > 0) | (np.diff(sacked, prepend=0) > 0)
+        return found & (self.sender["rtt_us"] > 0) & newly
 
     @cached_property
     def srtt_s(self) -> Array:

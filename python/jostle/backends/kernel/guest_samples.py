@@ -26,8 +26,9 @@ _TCP_INFO = {
     "state": ("u1", 0), "ca_state": ("u1", 1),
     "snd_mss": ("u4", 16), "unacked": ("u4", 24), "sacked": ("u4", 28), "lost": ("u4", 32),
     "retrans": ("u4", 36), "rtt_us": ("u4", 68), "ssthresh": ("u4", 76), "cwnd": ("u4", 80),
-    "total_retrans": ("u4", 100), "pacing_rate": ("u8", 104), "bytes_received": ("u8", 128),
-    "segs_in": ("u4", 140), "notsent_bytes": ("u4", 144), "min_rtt_us": ("u4", 148),
+    "total_retrans": ("u4", 100), "pacing_rate": ("u8", 104), "bytes_acked": ("u8", 120),
+    "bytes_received": ("u8", 128),
+    "notsent_bytes": ("u4", 144), "min_rtt_us": ("u4", 148),
     "data_segs_in": ("u4", 152), "data_segs_out": ("u4", 156), "busy_us": ("u8", 168),
     "rwnd_limited_us": ("u8", 176), "sndbuf_limited_us": ("u8", 184), "bytes_sent": ("u8", 200),
 }  # fmt: skip

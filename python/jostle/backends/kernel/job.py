@@ -62,7 +62,8 @@ _LEAST_STEP_NS, _LONGEST_STEP_NS = 10_000_000, 50_000_000
 
 # Receivers wake up once per number of bytes, or per fraction of a small receive window.
 _READ_BYTES = 128 << 10
-_READ_PARTS = 8
+_READ_PARTS, _READ_PARTS_GROWING = 128, 8
+_LARGE_WINDOW_BYTES = 1 << 20
 # Senders write about this many bytes at once.
 _WRITE_BYTES = 1 << 20
 # More than the maximum amount of unread data.
@@ -316,10 +317,15 @@ def _receiver_controller(
 
 
 def _read_bytes(flow: FlowSpec) -> int:
-    """Return the read size of a receiver, a fraction of its (initial) receive window."""
-    growing = flow["receive_window_autotuning"]
-    window_bytes: int = flow["initial_receive_window_bytes" if growing else "receive_window_bytes"]
-    return max(1, min(_READ_BYTES, window_bytes // _READ_PARTS))
+    """Return the read size of a receiver, a fraction of its window, which lacks unread data.
+
+    While a window grows, its initial size counts, with a larger fraction.
+    """
+    if flow["receive_window_autotuning"]:
+        part_bytes: int = flow["initial_receive_window_bytes"] // _READ_PARTS_GROWING
+    else:
+        part_bytes = flow["receive_window_bytes"] // _READ_PARTS
+    return max(1, min(_READ_BYTES, part_bytes))
 
 
 def _flow(spec: Spec, number: int, names: Mapping[int, str], *, bridged: bool) -> dict[str, Any]:
@@ -329,7 +335,9 @@ def _flow(spec: Spec, number: int, names: Mapping[int, str], *, bridged: bool) -
     opposite_controller = None if opposite is None else names[opposite]
     source = flow["source"]
     portion = _read_bytes(flow)
-    sparing = portion == _READ_BYTES or flow["receive_window_autotuning"]
+    sparing = (
+        flow["receive_window_autotuning"] or flow["receive_window_bytes"] >= _LARGE_WINDOW_BYTES
+    )
     return {
         "transport": "tcp",
         "sender": sender,
@@ -349,7 +357,7 @@ def _flow(spec: Spec, number: int, names: Mapping[int, str], *, bridged: bool) -
         "write_bytes": _WRITE_BYTES - _WRITE_BYTES % packet_sizes.payload_bytes(flow),
         # All but one byte, see `guest/receiver.py`. With a small receive window, an unread segment
         # would occupy too much of it.
-        "read_most_bytes": _READ_BYTES - 1 if sparing else _EVERYTHING_BYTES,
+        "read_most_bytes": portion - 1 if sparing else _EVERYTHING_BYTES,
         # Sockets are sampled until the end of the run, but a peer cache learns from the end of the
         # connection.
         "closes": flow["memory"] is not None,
