@@ -273,3 +273,103 @@ def test_connections_over_changing_routes_are_those_of_the_simulator(transport, 
     theirs, ours = (overall(record, "flows", phase="second") for record in records)
     assert theirs["goodput_bps"] == pytest.approx(ours["goodput_bps"], rel=0.05)
     assert theirs["rtt_mean_s"] == pytest.approx(ours["rtt_mean_s"], rel=0.05)
+
+
+ALONE = """
+duration = "20 s"
+[uplink]
+rate = "2 Mbit/s"
+delay = "{delay} ms"
+queue = {{ kind = "drop_tail", limit = "4 BDP" }}
+[downlink]
+rate = "20 Mbit/s"
+delay = "{delay} ms"
+queue = {{ kind = "drop_tail", limit = "4 BDP" }}
+[[flows]]
+name = "upload"
+controller = "cubic"
+direction = "up"
+rtt = "{rtt} ms"
+timers = {{ hz = 1000 }}
+"""
+
+
+@pytest.mark.parametrize("delay_ms", [9, 10, 11, 12, 13, 14])
+def test_what_leaves_at_an_instant_makes_room_for_what_comes(backend, simulator, delay_ms):
+    """ACKs clock packets out in step with the link, so a full queue has many such instants."""
+    spec = spec_of(ALONE.format(delay=delay_ms, rtt=20 + 2 * delay_ms))
+    theirs, ours = (overall(run.run(spec), "flows") for run in (backend, simulator))
+    assert theirs["retransmitted_packets"] == pytest.approx(ours["retransmitted_packets"], abs=1)
+    assert theirs["rtt_mean_s"] == pytest.approx(ours["rtt_mean_s"], rel=0.02)
+
+
+RESPONSES = """
+duration = "6 s"
+[[links]]
+name = "first"
+rate = "1 Mbit/s"
+queue = { kind = "drop_tail", limit = "100 packets" }
+[[links]]
+name = "second"
+rate = "1 Mbit/s"
+queue = { kind = "drop_tail", limit = "100 packets" }
+[[flows]]
+name = "one"
+controller = "cubic"
+path = ["first", "second"]
+rtt = "100 ms"
+source = { kind = "request_response", size = "1448 B", think_time = "200 ms" }
+"""
+
+
+def test_a_response_takes_the_transmission_on_every_link(backend, simulator):
+    spec = spec_of(RESPONSES)
+    theirs, ours = (overall(run.run(spec), "flows") for run in (backend, simulator))
+    by_hand_s = 2 * 1514 * 8 / 1e6
+    assert ours["response_time_p50_s"] == pytest.approx(by_hand_s, rel=0.02)
+    assert theirs["response_time_p50_s"] == pytest.approx(by_hand_s, rel=0.02)
+
+
+CLASSES = """
+duration = "4 s"
+[bottleneck]
+rate = "2 Mbit/s"
+[bottleneck.queue]
+kind = "KIND"
+[bottleneck.queue.classes]
+first = {}
+default = { queue = { kind = "codel", limit = "100 packets", ecn = true } }
+[[flows]]
+name = "one"
+controller = "cubic"
+rtt = "100 ms"
+ecn = ECN
+"""
+
+
+@pytest.mark.parametrize("kind", ["prio", "drr"])
+@pytest.mark.parametrize(("ecn", "what"), [("true", "marked"), ("false", "dropped")])
+def test_classes_have_the_reasons_of_their_queues(backend, simulator, kind, ecn, what):
+    spec = spec_of(CLASSES.replace("KIND", kind).replace("ECN", ecn))
+    theirs, ours = (overall(run.run(spec), "links") for run in (backend, simulator))
+    assert theirs[f"{what}_codel_packets"] == theirs[f"{what}_packets"]
+    assert theirs[f"{what}_packets"] == pytest.approx(ours[f"{what}_packets"], abs=3)
+
+
+
+RED = """
+duration = "20 s"
+[bottleneck]
+rate = "6 Mbit/s"
+queue = { kind = "red", limit = "280 kB", min = "20 kB", max = "60 kB", probability = 0.1 }
+[[flows]]
+name = "one"
+controller = "reno"
+rtt = "90 ms"
+"""
+
+
+def test_an_empty_queue_of_red_becomes_idle(backend, simulator):
+    """Its average falls, and it does not drop the packets that end the recovery."""
+    theirs, ours = (overall(run.run(spec_of(RED)), "flows") for run in (backend, simulator))
+    assert theirs["goodput_bps"] == pytest.approx(ours["goodput_bps"], rel=0.3)

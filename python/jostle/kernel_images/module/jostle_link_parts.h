@@ -12,6 +12,12 @@
 
 /* A time that does not come. */
 #define JOSTLE_NEVER	U64_MAX
+/*
+ * Events at most this far apart are simultaneous. The clock of User-Mode Linux
+ * advances in steps of 256 ns (TIMER_MULTIPLIER), and its timers are late by up
+ * to three of them.
+ */
+#define JOSTLE_CLOCK_NS	1000
 
 /* A list from user space that may come in parts. */
 struct jostle_list {

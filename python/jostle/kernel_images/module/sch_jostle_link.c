@@ -508,7 +508,7 @@ static int link_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	int ret;
 
 	/* What is due at this instant makes room for what comes. */
-	link_advance(sch, now);
+	link_advance(sch, q->queue->q.qlen ? now + JOSTLE_CLOCK_NS : now);
 	if (q->faults.netem.limit_packets && q->faults.netem.with_queue &&
 	    sch->q.qlen - q->stats.travelling_packets +
 	    link_in_delay(q, now) >= q->faults.netem.limit_packets) {
