@@ -403,7 +403,7 @@ impl EventSink for Recorder {
         let meter = &mut self.run.flows[flow.index()];
         if self.keeps_series {
             let identity = &self.run.flow_identities[flow.index()];
-            let is_open = identity.start <= now;
+            let is_open = identity.start < now;
             meter.close_bin(now, flow, is_open, state, &mut self.run.flow_table);
             if !identity.responds {
                 // Frames and objects of pages are measured alike, but are no responses.

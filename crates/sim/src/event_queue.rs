@@ -124,8 +124,6 @@ pub(crate) struct EventQueue {
     packets: QuaternaryHeap<Reverse<u128>>,
     timers: QuaternaryHeap<Reverse<u128>>,
     scheduled: u64,
-    /// Sequence number of all scheduled observations; 0 before the first.
-    observation: u64,
 }
 
 impl Default for EventQueue {
@@ -136,7 +134,6 @@ impl Default for EventQueue {
             packets: QuaternaryHeap::new(),
             timers: QuaternaryHeap::new(),
             scheduled: 0,
-            observation: 0,
         }
     }
 }
@@ -212,23 +209,22 @@ impl EventQueue {
         }
     }
 
-    /// Schedules the next observation. Of the events at that time, those that were scheduled before
-    /// the first call come before it, such as the starts of flows, and all others after it. The
-    /// order therefore does not depend on the length of the sampling interval.
+    /// Schedules the next observation, before every other event at that time, also those scheduled
+    /// earlier: phases and sampling intervals include their start and exclude their end.
     #[cold]
     pub fn schedule_observation(&mut self, at: Time) {
-        if self.observation == 0 {
-            self.scheduled += 1;
-            self.observation = self.scheduled;
-        }
-        let order = self.observation << (KIND_BITS + POSITION_BITS) | Event::Observe.pack();
-        self.push(u128::from(at.as_ns()) << 64 | u128::from(order), Event::Observe);
+        self.insert_first(at, Event::Observe);
     }
 
     /// Returns the event of the last [`pop`](Self::pop) to the head of the queue. No event may have
     /// been scheduled since.
     #[cold]
     pub fn put_back(&mut self, at: Time, event: Event) {
+        self.insert_first(at, event);
+    }
+
+    /// Schedules `event` before every other event at `at`.
+    fn insert_first(&mut self, at: Time, event: Event) {
         // Sequence numbers start at 1, so 0 comes first.
         let entry = u128::from(at.as_ns()) << 64 | u128::from(event.pack());
         if event.moves_a_packet() && !self.few.is_full() {
@@ -338,12 +334,13 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_an_observation_does_not_depend_on_when_it_was_scheduled() {
+    fn an_observation_is_before_all_other_events_at_its_time() {
         let at = Time::from_ns;
         for interval_ns in [2, 3, 6] {
             let mut agenda = EventQueue::default();
+            agenda.schedule(at(0), Event::Source(ConnectionId(1)));
             agenda.schedule(at(6), Event::Source(ConnectionId(0)));
-            agenda.schedule_observation(at(interval_ns));
+            agenda.schedule_observation(at(0));
             agenda.schedule(at(4), Event::Wakeup(ConnectionId(0)));
             agenda.schedule(at(6), Event::Link(LinkId(0)));
             let mut order = Vec::new();
@@ -352,13 +349,18 @@ mod tests {
                     Event::Wakeup(_) => agenda.schedule(at(6), Event::Pacing(ConnectionId(0))),
                     Event::Observe if now < at(6) => {
                         agenda.schedule_observation(at(now.as_ns() + interval_ns));
+                        if now == at(0) {
+                            order.push(event);
+                        }
                     }
                     event => order.push(event),
                 }
             }
             let expected = [
-                Event::Source(ConnectionId(0)),
                 Event::Observe,
+                Event::Source(ConnectionId(1)),
+                Event::Observe,
+                Event::Source(ConnectionId(0)),
                 Event::Link(LinkId(0)),
                 Event::Pacing(ConnectionId(0)),
             ];

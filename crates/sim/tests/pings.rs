@@ -77,6 +77,36 @@ fn duplicates_of_pings_are_no_goodput() {
     assert_eq!((found.sent, found.echoed, found.lost), (100, 100, 0));
 }
 
+/// A phase includes its start and excludes its end, as does a sampling interval.
+#[test]
+fn a_packet_at_the_start_of_a_phase_belongs_to_it() {
+    let steps = vec![RateStep { at_ns: 0, rate_bps: 80_000 }];
+    let source = SourceSpec::Cbr(CbrSpec { bytes: 1_000, steps, voice: None });
+    // Ten datagrams a second.
+    let mut call = FlowSpec { source, ..pings("call", 40 * MS, S) };
+    for (start_ns, packets) in [(S, [0, 10, 10]), (0, [10, 10, 10])] {
+        call.start_ns = start_ns;
+        let flows = vec![call.clone(), FlowSpec { start_ns, ..pings("pings", 40 * MS, 100 * MS) }];
+        let mut spec = run(3 * S, vec![link("line", 8 * MBPS, 50_000)], flows);
+        spec.interval_ns = S;
+        spec.phases.extend((0..3).map(|part| PhaseSpec {
+            name: part.to_string(),
+            from_ns: part * S,
+            to_ns: (part + 1) * S,
+        }));
+        let record = record(&spec);
+        for (number, flow) in record.summary.flows.iter().enumerate() {
+            let sent = [0, 1, 2]
+                .map(|part: usize| flow.phases.get(&part.to_string()).unwrap().sent_packets);
+            assert_eq!(sent, packets, "{} from {start_ns} ns", flow.name);
+            let bins = record.flows.flow.iter().zip(&record.flows.sent_packets);
+            let series = bins.filter(|(flow, _)| **flow as usize == number);
+            let series: Vec<u64> = series.map(|(_, sent)| u64::from(*sent)).collect();
+            assert_eq!(series, packets, "{} from {start_ns} ns", flow.name);
+        }
+    }
+}
+
 /// Returns the loss of a call, 50 datagrams a second, in intervals of two seconds.
 fn losses_by_phase(call: FlowSpec, line: LinkSpec) -> Vec<Option<f64>> {
     let mut spec = run(10 * S, vec![line], vec![call]);

@@ -81,7 +81,7 @@ impl SimulationState {
             over: false,
         };
         world.slice_end += world.slice();
-        world.network.agenda.schedule(world.observations.next(), Event::Observe);
+        world.network.agenda.schedule_observation(world.observations.next());
         world.network.change_routes(Time::ZERO);
         for (flow, &BuiltFlow { times, .. }) in (0..).map(FlowId).zip(&world.flows) {
             if times.start < Time::NEVER {
