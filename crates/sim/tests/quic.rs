@@ -56,6 +56,29 @@ fn a_download_is_complete_and_counted() {
     assert!(overall.one_way_delay_mean_s.unwrap() > 0.0006);
 }
 
+/// Probes and control frames bypass pacing: their RTT counts from when they left.
+#[test]
+fn no_rtt_sample_is_below_the_base_rtt() {
+    let zero_rtt =
+        with(quic("early", "vivace", 46 * MS), |quic| quic.handshake = QuicHandshake::ZeroRtt);
+    let copa = FlowSpec {
+        source: SourceSpec::Fixed { bytes: 20_000.into() },
+        ..quic("copa", "copa", 100 * MS)
+    };
+    for (seeds, loss, flow) in [(1, 0.0, zero_rtt), (60, 0.1, copa)] {
+        for seed in 1..=seeds {
+            let mut spec = RunSpec { seed, ..over(3 * S, vec![flow.clone()]) };
+            spec.links[0].loss = lost(loss);
+            spec.record = TraceLevel::Acks;
+            let acks = common::record(&spec).acks.unwrap();
+            let rtts_s = acks.rtt_s.iter().copied().filter(|rtt_s| !rtt_s.is_nan());
+            let least_s = rtts_s.fold(f64::INFINITY, f64::min);
+            let base_s = flow.base_delay_ns as f64 / 1e9;
+            assert!(least_s >= base_s, "{}, seed {seed}: {least_s} s", flow.name);
+        }
+    }
+}
+
 /// Both ends of a bulk flow over 60 s, of which the second half counts.
 fn alone(flow: FlowSpec) -> (f64, f64, f64) {
     let mut spec = over(60 * S, vec![flow]);

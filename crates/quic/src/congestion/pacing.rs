@@ -172,7 +172,8 @@ impl CongestionState {
             self.burst.left = self.min_burst_packets();
         }
         let prior = self.flights.count();
-        let stamp = self.sampler.on_send(self.burst.departure, prior == 0, prior + 1);
+        // A probe or a control frame that bypasses pacing leaves before the departure of its burst.
+        let stamp = self.sampler.on_send(now, prior == 0, prior + 1);
         self.flights.push(packet, stamp, bytes, sealed.stream_bytes as u16);
         self.burst.left = self.burst.left.saturating_sub(1);
         self.burst.bytes += u64::from(bytes);
