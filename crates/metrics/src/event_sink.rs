@@ -229,6 +229,9 @@ events! {
     fn qlog_records(connection: ConnectionId, end: EndpointRole, records: &str);
     /// A sender sent a burst of `packets` packets with `wire_bytes` in total.
     fn sent(now: Time, connection: ConnectionId, packets: u32, wire_bytes: u64, retransmission: bool);
+    /// A packet of the last burst carries `bytes` of TCP options that the burst does not count: those
+    /// of an ACK that data carry, beside the timestamps.
+    fn options_sent(now: Time, connection: ConnectionId, bytes: u32);
     /// From `now` on, `limit` keeps the sender of a flow from sending. Called only if it changes.
     fn send_limit(now: Time, connection: ConnectionId, limit: SendLimit);
     /// A data packet reached the receiver.
@@ -340,6 +343,7 @@ mod tests {
         sink.secrets(ConnectionId(47), "CLIENT_TRAFFIC_SECRET_0 48 49");
         sink.qlog_records(ConnectionId(50), EndpointRole::Sender, "{}");
         sink.sent(now, ConnectionId(3), 4, 5, true);
+        sink.options_sent(now, ConnectionId(59), 60);
         sink.send_limit(now, ConnectionId(51), SendLimit::Pacing);
         sink.received(now, ConnectionId(6), 7);
         sink.packet_transit(now, ConnectionId(39), Span::from_ns(40), Span::from_ns(41));

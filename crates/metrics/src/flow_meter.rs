@@ -363,6 +363,11 @@ impl FlowMeter {
         self.total.retransmitted_packets += u64::from(packets) * u64::from(again);
     }
 
+    /// Counts TCP options of a packet that was sent.
+    pub(crate) fn options_sent(&mut self, bytes: u32) {
+        self.total.sent_bytes += u64::from(bytes);
+    }
+
     #[inline]
     pub(crate) fn received(&mut self, wire_bytes: u32) {
         self.total.received_bytes += u64::from(wire_bytes);

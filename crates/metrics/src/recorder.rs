@@ -273,6 +273,10 @@ impl EventSink for Recorder {
         self.meter(connection).sent(now, packets, wire_bytes, retransmission);
     }
 
+    fn options_sent(&mut self, _now: Time, connection: ConnectionId, bytes: u32) {
+        self.meter(connection).options_sent(bytes);
+    }
+
     /// The connections of a flow can have different limits at the same time. Its meter has one.
     #[inline]
     fn send_limit(&mut self, now: Time, connection: ConnectionId, limit: SendLimit) {

@@ -86,6 +86,41 @@ fn data_in_both_directions_carry_the_acks() {
     assert!(packets.delivered.iter().all(|bytes| *bytes > 38_000_000), "{:?}", packets.delivered);
 }
 
+/// The bytes that the ends sent, and the bytes of the data that arrived.
+#[derive(Default)]
+struct WireBytes {
+    sent: [u64; 2],
+    received: [u64; 2],
+}
+
+impl EventSink for WireBytes {
+    fn sent(&mut self, _: Time, it: ConnectionId, _: u32, wire_bytes: u64, _: bool) {
+        self.sent[it.index()] += wire_bytes;
+    }
+
+    fn options_sent(&mut self, _: Time, it: ConnectionId, bytes: u32) {
+        self.sent[it.index()] += u64::from(bytes);
+    }
+
+    fn received(&mut self, _: Time, it: ConnectionId, wire_bytes: u32) {
+        self.received[it.index()] += u64::from(wire_bytes);
+    }
+}
+
+/// Data carry the SACK blocks of the data that are lost in the other direction.
+#[test]
+fn sack_options_of_data_are_sent_and_received() {
+    let mut spec = shared(fixed(4_000_000), fixed(2_000_000), 20 * MBPS, 20 * MBPS);
+    spec.links[0].queue = part("drop_tail", json!({"limit": {"bytes": 5_000_000}}));
+    spec.links[1].loss = lost(0.02);
+    let mut bytes = WireBytes::default();
+    jostle_sim::run(&spec, &mut bytes, &|| false).unwrap();
+    assert_eq!(bytes.sent[0], bytes.received[0], "no packet is lost");
+    let down = &measure(&spec).flows[0].phases;
+    let down = down.get("overall").unwrap();
+    assert_eq!(down.sending_rate_bps, down.throughput_bps);
+}
+
 /// An end that has sent all its data acknowledges every second segment again.
 #[test]
 fn an_end_without_data_sends_acks() {

@@ -71,6 +71,9 @@ impl<S: EventSink> SegmentSink for PiggybackingPort<'_, S> {
         }
         data.tsecr_ms = ack.tsecr_ms;
         let option_bytes = ack.option_bytes() as u8;
+        if self.is_measured && option_bytes > 0 {
+            self.port.sink.options_sent(now, self.port.connection, option_bytes.into());
+        }
         let place = self.port.network.payloads.keep_ack(ack);
         let segment = DataWithAck { data, place, option_bytes, ecn };
         self.port.transmit(now, Segment::DataWithAck(segment), ecn);

@@ -326,6 +326,10 @@ impl EventSink for Ledger {
         }
     }
 
+    fn options_sent(&mut self, now: Time, flow: ConnectionId, bytes: u32) {
+        self.at(now, flow, "options_sent").sent_bytes += u64::from(bytes);
+    }
+
     fn received(&mut self, now: Time, flow: ConnectionId, wire_bytes: u32) {
         let books = self.at(now, flow, "received");
         books.received_packets += 1;
