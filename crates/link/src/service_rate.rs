@@ -65,7 +65,7 @@ impl FrameLimits {
 /// returns bytes of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Service {
-    /// Bytes that the link would have sent, if packets had waited all the time.
+    /// Bytes that the link would have sent, if packets had waited all the time; NaN if unknown.
     pub throughput_bytes: f64,
     /// Bytes that would have left the queue. Larger only if a policer limits the throughput.
     pub drain_bytes: f64,
@@ -78,10 +78,10 @@ pub struct Service {
 }
 
 impl Service {
-    /// Creates the service of a link that another component empties: its throughput has no limit
-    /// that is known here.
+    /// Creates the service of a link that another component empties: the limit of its throughput is
+    /// unknown here.
     pub(crate) fn of_drain(bytes: f64) -> Self {
-        Self { throughput_bytes: 0.0, ..Self::from(bytes) }
+        Self { throughput_bytes: f64::NAN, ..Self::from(bytes) }
     }
 
     /// Returns the service after `earlier`, in bytes of packets of the sizes that were sent

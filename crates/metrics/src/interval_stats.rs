@@ -14,6 +14,9 @@ pub struct FlowIntervalStats {
     /// Whether the flow counts in shares and fairness. Pings do not, because they have no
     /// controller.
     pub counts_for_share: bool,
+    /// Whether the flow carries the data of other flows, as a later proxy leg or a tunnel. Totals
+    /// ignore it.
+    pub carries_other_flows: bool,
     /// Number of the set of flows that compete for links. Shares are computed within it.
     pub contest: usize,
     /// Whether the flow was active during part of the interval: between its start and its stop or

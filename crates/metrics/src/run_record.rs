@@ -82,10 +82,8 @@ pub(crate) struct FlowIdentity {
     /// Last proxy leg, if this flow is the first one. Data that reach the receiver of the last leg
     /// reach the flow's receiver.
     pub last: Option<usize>,
-    /// The flow is a later proxy leg.
-    is_relay: bool,
-    /// The flow is a connection of a tunnel.
-    is_tunnel: bool,
+    /// The flow is a later proxy leg or a connection of a tunnel.
+    pub carries_other_flows: bool,
     /// Source of a flow that writes frames on a schedule, if it does.
     pub frames: Option<SourceSpec>,
     /// Type of the datagrams, if the flow sends any.
@@ -159,8 +157,7 @@ impl FlowIdentity {
             shows_delivery: foreign.is_none_or(QuicImplementation::shows_delivery) && !is_sealed,
             shows_itself: foreign.is_none_or(QuicImplementation::shows_itself) && !is_sealed,
             last,
-            is_relay,
-            is_tunnel: flow.source.tunnel().is_some(),
+            carries_other_flows: is_relay || flow.source.tunnel().is_some(),
             frames: flow.source.is_timed().then(|| flow.source.clone()),
             datagrams: Datagrams::of(&flow.source),
             is_many,
@@ -199,7 +196,7 @@ impl FlowIdentity {
     /// Returns whether the flow counts in shares. Pings and constant bit rates, later proxy legs,
     /// and tunnels, which carry the data of the flows inside, do not.
     pub(crate) fn competes(&self) -> bool {
-        self.transport != Transport::Udp && !self.is_relay && !self.is_tunnel
+        self.transport != Transport::Udp && !self.carries_other_flows
     }
 
     /// Returns the time from the start to the stop, or to the completion after a time.
@@ -509,6 +506,7 @@ fn flow_stats(
     let (from, to) = (Time::from_ns(phase.from_ns), Time::from_ns(phase.to_ns));
     FlowIntervalStats {
         counts_for_share: identity.competes(),
+        carries_other_flows: identity.carries_other_flows,
         contest,
         is_active: identity.is_there(meter.completion(), from, to),
         length_ns: (phase.to_ns - phase.from_ns) as f64,

@@ -277,6 +277,7 @@ impl TimeSeries {
         let (table, identity) = (&self.flow_table, &self.identities[at]);
         let mut sum = FlowIntervalStats {
             counts_for_share: identity.competes(),
+            carries_other_flows: identity.carries_other_flows,
             is_active: self.is_there(at, from_s, to_s),
             responds: identity.responds,
             is_bulk: identity.is_bulk,
@@ -334,8 +335,10 @@ impl TimeSeries {
             let queue_bytes_s = table.queue_length_mean_bytes[row] * inside_s;
             let estimate_s = table.queue_delay_estimate_mean_s[row];
             sum.service_bytes += service_bytes;
+            // The capacity of a tunnel is unknown.
+            let drain_bytes = if service_bytes.is_nan() { 0.0 } else { service_bytes };
             sum.drain_bytes +=
-                if estimate_s > 0.0 { queue_bytes_s / estimate_s } else { service_bytes };
+                if estimate_s > 0.0 { queue_bytes_s / estimate_s } else { drain_bytes };
             sum.queue_bytes_ns += queue_bytes_s * 1e9;
             for reason in 0..DropReason::ALL.len() {
                 sum.dropped[reason] += f64::from(table.dropped[reason][row]) * share;

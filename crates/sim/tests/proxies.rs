@@ -172,6 +172,19 @@ fn the_flow_has_the_goodput_of_its_receiver_and_the_rtt_of_its_sender() {
 
 /// The proxy may stand beside the sender: what that sends is there at once.
 #[test]
+fn totals_ignore_later_legs() {
+    let mut spec = satellite(2_000_000, 300_000);
+    spec.links[1].loss = lost(0.01);
+    let summary = record(&spec).summary;
+    let [first, relay] = [0, 1].map(|flow: usize| {
+        summary.flows[flow].phases.get("overall").unwrap().retransmitted_packets.unwrap()
+    });
+    let total = summary.totals.get("overall").unwrap().total_retransmitted_packets;
+    assert!(relay > 0, "{relay}");
+    assert_eq!(total, Some(first), "{relay} of the second connection");
+}
+
+#[test]
 fn a_way_without_links_takes_no_time_but_the_flow_s_own() {
     let mut spec = satellite(500_000, 1_000_000);
     spec.flows[0].path = vec![];

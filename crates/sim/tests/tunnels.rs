@@ -259,6 +259,31 @@ fn the_inner_flow_has_the_capacity_without_headers() {
     }
 }
 
+/// Retransmissions of a tunnel's connection are no retransmissions of the flow inside.
+#[test]
+fn totals_ignore_tunnels() {
+    for transport in [Transport::Tcp, Transport::Quic] {
+        let inside = flow("inside", "cubic", 0);
+        let mut spec = tunnel_of(transport, "cubic", &drop_tail(20), inside);
+        spec.links[WAN.index()].loss = lost(0.01);
+        let record = record(&spec);
+        let retransmitted: Vec<u64> = record
+            .summary
+            .flows
+            .iter()
+            .map(|flow| flow.phases.get("overall").unwrap().retransmitted_packets.unwrap())
+            .collect();
+        let total = record.summary.totals.get("overall").unwrap().total_retransmitted_packets;
+        assert_eq!(total, Some(retransmitted[0]), "{retransmitted:?}");
+        assert!(retransmitted[1] > 10 || transport == Transport::Quic, "{retransmitted:?}");
+        let capacities = record.links.link.iter().zip(&record.links.capacity_bps);
+        for (link, capacity_bps) in capacities {
+            let is_entrance = [THERE, HOME].contains(&LinkId(*link));
+            assert_eq!(capacity_bps.is_nan(), is_entrance, "link {link}: {capacity_bps} bit/s");
+        }
+    }
+}
+
 #[test]
 fn a_full_entrance_drops_packets() {
     let spec = tunnel_of(Transport::Tcp, "cubic", &drop_tail(20), flow("inside", "cubic", 0));

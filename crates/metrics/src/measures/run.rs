@@ -48,7 +48,10 @@ super::definition::measures! {
     /// Data packets retransmitted by all flows together; absent if unknown for one of them.
     total_retransmitted_packets: Option<u64>, "total_retransmitted", "retransmitted packets, all flows", PACKETS,
         any;
-    |all, _| known(all.flows.iter().map(|flow| flow.retransmitted_packets).sum());
+    |all, _| {
+        let flows = all.flows.iter().filter(|flow| !flow.carries_other_flows);
+        known(flows.map(|flow| flow.retransmitted_packets).sum())
+    };
 
     /// Mean of the flows' mean RTTs, without flows of datagrams.
     rtt_of_flows_s: Option<f64>, "mean_rtt", "mean RTT, all flows", ROUND_TRIP, any;
