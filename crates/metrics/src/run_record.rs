@@ -26,8 +26,8 @@ use crate::timeline::Timeline;
 use crate::transfer_log::Connections;
 use crate::transfer_stats::{GroupTransfers, IdealTransfer, TransferOutcome, bytes_of};
 use jostle_run_spec::{
-    CbrSpec, ConstantService, FlowSpec, LinkSpec, PhaseSpec, QuicImplementation, RunSpec,
-    SourceSpec, Transport,
+    CbrSpec, ConstantService, FaultsSpec, FlowSpec, LinkSpec, PhaseSpec, QuicImplementation,
+    RunSpec, SourceSpec, Transport,
 };
 use jostle_traffic::VideoSession;
 
@@ -63,7 +63,7 @@ pub(crate) struct FlowIdentity {
     pub stop: Time,
     /// End of the run.
     pub run_end: Time,
-    /// Minimum propagation delay of the path.
+    /// Minimum propagation delay of the path. It is 0 on links whose delay packets can skip.
     pub propagation: Span,
     /// The source always has data to send.
     pub is_bulk: bool,
@@ -214,8 +214,10 @@ impl FlowIdentity {
 
 fn propagation(spec: &RunSpec, flow: &FlowSpec) -> Span {
     let least_ns = |link: LinkId| {
-        let steps = &spec.links[link.index()].delay.steps;
-        steps.iter().map(|step| step.delay_ns).min().unwrap_or(0)
+        let LinkSpec { delay, faults, .. } = &spec.links[link.index()];
+        let is_skipped = faults.as_ref().is_some_and(FaultsSpec::skips_delays);
+        let steps = delay.steps.iter().map(|step| step.delay_ns);
+        steps.min().filter(|_| !is_skipped).unwrap_or(0)
     };
     let with_tunnels = |path| spec.links_with_tunnels(std::iter::once(path)).into_iter();
     let shortest_ns = flow.paths().map(|path| with_tunnels(path).map(least_ns).sum()).min();

@@ -6,7 +6,7 @@ use jostle_metrics::{EventSink, FlowPhase, Pings, Summary};
 use jostle_run_spec::{
     CbrSpec, FaultSpec, FaultsSpec, FlowSpec, JitterSpec, LinkSpec, NumberedFaultSpec,
     NumberedFaultsSpec, OccurrenceSpec, OutageSpec, PacketClassSpec, PhaseSpec, Quantile, RateStep,
-    SourceSpec, Transport,
+    ReorderingSpec, SourceSpec, Transport,
 };
 use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
 use proptest::prelude::*;
@@ -75,6 +75,32 @@ fn duplicates_of_pings_are_no_goodput() {
     assert!(overall.throughput_bps > 1.3 * 62.0 * 80.0, "{}", overall.throughput_bps);
     let found = pings_of(&summary, 0);
     assert_eq!((found.sent, found.echoed, found.lost), (100, 100, 0));
+}
+
+/// Reordered packets skip the delay of a link, and can therefore be faster than its propagation.
+#[test]
+fn delays_of_reordered_packets_are_not_negative() {
+    let steps = vec![RateStep { at_ns: 0, rate_bps: 80_000 }];
+    let source = SourceSpec::Cbr(CbrSpec { bytes: 1_000, steps, voice: None });
+    let call = FlowSpec { source, ..pings("call", 40 * MS, S) };
+    for probability in [0.3, 1.0] {
+        let delay = constant_delay(20 * MS);
+        let mut line = LinkSpec { delay, ..link("line", 8 * MBPS, 50_000) };
+        let occurrence = OccurrenceSpec { probability, correlation: 0.0 };
+        let reorder = Some(ReorderingSpec { occurrence, gap: 1, late_ns: None });
+        line.faults = Some(FaultsSpec { reorder, ..FaultsSpec::default() });
+        let summary = measure(&run(60 * S, vec![line], vec![call.clone()]));
+        let overall = summary.flows[0].phases.get("overall").unwrap();
+        // 1,042 bytes with headers take 1 ms.
+        let least_s = overall.one_way_delay_min_s.unwrap();
+        assert!((0.001..0.0012).contains(&least_s), "{least_s} s");
+        let mean_s = overall.one_way_delay_mean_s.unwrap();
+        let expected_s = least_s + 0.020 * (1.0 - probability);
+        assert!((mean_s - expected_s).abs() < 0.002, "{mean_s} instead of {expected_s} s");
+        let variation_s = overall.delay_variation_mean_s.unwrap();
+        assert!((variation_s - (mean_s - least_s)).abs() < 1e-12, "{variation_s} s");
+        assert!(overall.one_way_delay_p95_s.unwrap() >= mean_s * 0.98);
+    }
 }
 
 /// A phase includes its start and excludes its end, as does a sampling interval.

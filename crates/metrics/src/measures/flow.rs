@@ -186,17 +186,17 @@ super::definition::measures! {
     /// Mean packet delay variation (RFC 5481, PDV): one-way delay of a packet minus the smallest
     /// one-way delay in the phase.
     delay_variation_mean_s: Option<f64>, "delay_variation", "delay variation", ROUND_TRIP, phase;
-    |flow, _| Some(flow.delay_mean_s? - flow.delay_min_s?);
+    |flow, _| excess(flow.delay_mean_s, flow.delay_min_s);
 
     /// 95th percentile of the packet delay variation (RFC 5481, PDV).
     delay_variation_p95_s: Option<f64>, "delay_variation_p95",
         "p95 delay variation", ROUND_TRIP, phase;
-    |flow, _| Some(flow.delay_p95_s? - flow.delay_min_s?);
+    |flow, _| excess(flow.delay_p95_s, flow.delay_min_s);
 
     /// 99th percentile of the packet delay variation (RFC 5481, PDV).
     delay_variation_p99_s: Option<f64>, "delay_variation_p99",
         "p99 delay variation", ROUND_TRIP, phase;
-    |flow, _| Some(flow.delay_p99_s? - flow.delay_min_s?);
+    |flow, _| excess(flow.delay_p99_s, flow.delay_min_s);
 
     /// Mean time that data packets which reached the receiver waited in the queues of their path,
     /// and of a tunnel's connection. Absent on the kernel, which does not report it.
@@ -294,6 +294,12 @@ super::definition::measures! {
     |flow, _| flow.responds.then_some(flow.responses);
 }
 
+/// Returns by how much a delay exceeds the smallest one. Floating-point errors of a mean are no
+/// excess.
+fn excess(delay_s: Option<f64>, least_s: Option<f64>) -> Option<f64> {
+    Some((delay_s? - least_s?).max(0.0))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::fair_bins::FairBins;
@@ -314,6 +320,20 @@ mod tests {
         assert_eq!(of("share"), [Some(0.75), Some(0.25), None]);
         assert_eq!(of("lead"), [Some(200.0), Some(-200.0), Some(-350.0)]);
         assert_eq!(of("total_throughput"), [Some(400.0); 3]);
+    }
+
+    #[test]
+    fn constant_delays_do_not_vary() {
+        let flow = |mean_s| FlowIntervalStats {
+            delay_mean_s: Some(mean_s),
+            delay_min_s: Some(0.02),
+            ..FlowIntervalStats::default()
+        };
+        let flows = vec![flow(0.02_f64.next_down()), flow(0.02), flow(0.03)];
+        let all = IntervalStats::new(flows, vec![], vec![], FairBins::default());
+        let of = [0, 1, 2].map(|at| named("delay_variation").unwrap().over(&all, at).unwrap());
+        assert_eq!(of[..2], [0.0, 0.0]);
+        assert!((of[2] - 0.01).abs() < 1e-15, "{of:?}");
     }
 
     #[test]

@@ -22,6 +22,13 @@ pub struct FaultsSpec {
     pub packets: Vec<NumberedFaultsSpec>,
 }
 
+impl FaultsSpec {
+    /// Returns whether packets can skip the delay of the link.
+    pub fn skips_delays(&self) -> bool {
+        self.reorder.is_some_and(|it| it.late_ns.is_none() && it.occurrence.probability > 0.0)
+    }
+}
+
 /// A random event per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
