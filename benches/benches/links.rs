@@ -36,7 +36,7 @@ impl LinkObserver<Body> for Sums {
         (self.bytes, self.since) = (bytes, now);
     }
 
-    fn sent(&mut self, _: Time, _: Time, packet: &mut Packet<Body>) {
+    fn sent(&mut self, _: Time, _: Time, _: Time, packet: &mut Packet<Body>) {
         self.sent_bytes += u64::from(packet.size_bytes);
     }
 }

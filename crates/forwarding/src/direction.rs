@@ -111,9 +111,9 @@ impl LinkObserver<PacketId> for CountingObserver<'_> {
         self.counts.queue_max_bytes = self.counts.queue_max_bytes.max(bytes);
     }
 
-    fn sent(&mut self, start: Time, _: Time, packet: &mut Packet<PacketId>) {
+    fn sent(&mut self, dequeued: Time, _: Time, _: Time, packet: &mut Packet<PacketId>) {
         self.counts.sent.add(packet.size_bytes);
-        self.counts.waited_ns.record(start.since(packet.queued_at).as_ns(), 1);
+        self.counts.waited_ns.record(dequeued.since(packet.queued_at).as_ns(), 1);
     }
 
     fn dropped(&mut self, now: Time, packet: &Packet<PacketId>, reason: DropReason) {

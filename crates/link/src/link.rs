@@ -139,7 +139,7 @@ impl<B: TransportHeader + Copy> Link<B> {
         if let Some(bytes) = &mut self.taken_bytes {
             *bytes += u64::from(packet.size_bytes);
         }
-        probe.sent(now, now, &mut packet);
+        probe.sent(now, now, now, &mut packet);
         Some(packet)
     }
 
@@ -307,7 +307,7 @@ impl<B: TransportHeader + Copy> Link<B> {
         let Some(mut packet) = self.take(start, probe) else { return };
         let finish = self.capacity.finish(start, packet.size_bytes);
         self.free_at = finish;
-        probe.sent(start, finish, &mut packet);
+        probe.sent(start, start, finish, &mut packet);
         self.travel(finish, packet, probe);
     }
 
@@ -328,7 +328,7 @@ impl<B: TransportHeader + Copy> Link<B> {
         probe.queue_changed(start, self.waiting.bytes, self.waiting.packets);
         let finish = self.capacity.finish(start, packet.size_bytes);
         self.free_at = finish;
-        probe.sent(start, finish, packet);
+        probe.sent(start, start, finish, packet);
         if finish < Time::NEVER {
             self.last_exit = (finish + self.delay.delay(finish)).max(self.last_exit);
             *exit = self.last_exit;
@@ -374,7 +374,7 @@ impl<B: TransportHeader + Copy> Link<B> {
             if begin < Time::NEVER {
                 finish = self.capacity.finish(begin, packet.size_bytes);
             }
-            probe.sent(begin, finish, packet);
+            probe.sent(start, begin, finish, packet);
         }
         self.free_at = finish;
         for packet in &frames.packets {

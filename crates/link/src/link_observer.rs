@@ -18,11 +18,13 @@ pub trait LinkObserver<B> {
         let _ = (now, bytes, packets);
     }
 
-    /// The packet is transmitted from `start` to `finish` ([`Time::NEVER`] if the link stops for
-    /// good during the transmission). `packet.queued_at` is its arrival time.
+    /// The packet, which left the queue at `dequeued`, is transmitted from `start` to `finish`
+    /// ([`Time::NEVER`] if the link stops for good during the transmission). It leaves the queue
+    /// before `start` if its frame or its first fragment is sent earlier. `packet.queued_at` is its
+    /// arrival time.
     #[inline]
-    fn sent(&mut self, start: Time, finish: Time, packet: &mut Packet<B>) {
-        let _ = (start, finish, packet);
+    fn sent(&mut self, dequeued: Time, start: Time, finish: Time, packet: &mut Packet<B>) {
+        let _ = (dequeued, start, finish, packet);
     }
 
     /// The packet was dropped by the queue or lost after the transmission.

@@ -271,7 +271,7 @@ events! {
     /// The queue length of a link changed.
     fn queue_changed(now: Time, link: LinkId, bytes: u64, packets: u64);
     /// A link transmits a packet from `start` to `finish`. The packet `waited` in the link's queue
-    /// before.
+    /// until it left the queue, alone or with its frame.
     fn link_sent(start: Time, finish: Time, link: LinkId, wire_bytes: u32, waited: Span);
     /// A link dropped a packet of `flow`.
     /// `queued_bytes` is its size if it had waited in the queue before, and 0 otherwise.

@@ -94,8 +94,8 @@ impl<S: EventSink> LinkObserver<Body> for LinkProbe<'_, S> {
     }
 
     #[inline]
-    fn sent(&mut self, start: Time, finish: Time, packet: &mut SimPacket) {
-        let waited = start.since(packet.queued_at);
+    fn sent(&mut self, dequeued: Time, start: Time, finish: Time, packet: &mut SimPacket) {
+        let waited = dequeued.since(packet.queued_at);
         if self.sink.wants_transit_times()
             && let Some(trip) = packet.transport.trip_mut()
         {

@@ -2,7 +2,9 @@
 
 use crate::common::*;
 use jostle_metrics::{EventSink, FlowState, LinkPhase, Summary};
-use jostle_run_spec::{FlowSpec, LinkPart, LinkSpec, OutageSpec, Quantile, RunSpec, SourceSpec};
+use jostle_run_spec::{
+    FlowSpec, FramesSpec, GrantsSpec, LinkPart, LinkSpec, OutageSpec, Quantile, RunSpec, SourceSpec,
+};
 use jostle_units::{ConnectionId, FULL_PACKET_BYTES, FULL_PAYLOAD_BYTES, FlowId, LinkId, Time};
 
 const PACKET: f64 = FULL_PACKET_BYTES as f64;
@@ -185,6 +187,43 @@ fn vegas_keeps_a_small_queue() {
     let packets = settled_link(&summary, 0).queue_length_mean_bytes / PACKET;
     assert!((1.5..4.5).contains(&packets), "{packets} packets");
     assert!(settled_link(&summary, 0).utilisation.unwrap() > 0.99);
+}
+
+/// Little's law, also if packets leave the queue long before their own transmission begins: with
+/// their frame, or with their first fragment.
+#[test]
+fn the_mean_queue_is_the_rate_times_the_queueing_delay() {
+    let at = |probability, value_ns| Quantile { probability, value_ns };
+    let contention = vec![at(0.0, 2 * MS), at(1.0, 2 * MS)];
+    let frames = FramesSpec { packets: 32, bytes: 65_536, contention };
+    let grants = GrantsSpec {
+        superframe_ns: 45 * MS,
+        latency_ns: 0,
+        request_interval_ns: 100 * MS,
+        constant_bps: 100_000,
+        rate_based: None,
+        volume_based: false,
+        free_bps: 0,
+        quantum_bps: 1,
+        contention: None,
+        request_loss: 0.0,
+        spread: false,
+    };
+    let plain = link("l", 5 * MBPS, 20 * 1_514);
+    let framed = LinkSpec { frames: Some(frames), ..plain.clone() };
+    let granted = LinkSpec { grants: Some(grants), ..link("l", 5 * MBPS, 3 * 1_514) };
+    for (name, link) in [("plain", plain), ("framed", framed), ("granted", granted)] {
+        let spec = run(120 * S, vec![link], vec![flow("a", "cubic", 60 * MS)]);
+        let summary = measure(&spec);
+        let link = summary.links[0].phases.get("overall").unwrap();
+        let flow = summary.flows[0].phases.get("overall").unwrap();
+        let product_bytes = link.queueing_delay_mean_s.unwrap() * flow.throughput_bps / 8.0;
+        let ratio = product_bytes / link.queue_length_mean_bytes;
+        assert!((ratio - 1.0).abs() < 0.02, "{name}: {ratio}");
+        let path_s = flow.path_queueing_delay_mean_s.unwrap();
+        let differs = path_s / link.queueing_delay_mean_s.unwrap() - 1.0;
+        assert!(differs.abs() < 0.02, "{name}: {differs}");
+    }
 }
 
 fn fq_codel(ecn: bool) -> LinkPart {

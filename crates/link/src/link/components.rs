@@ -28,8 +28,9 @@ pub(super) struct Impairments {
 /// Capacity on demand, and the packet that has been sent in part.
 pub(super) struct GrantedService<B> {
     pub grants: Grants,
-    /// Packet in fragments, and its bits that have not been sent.
-    pub unfinished: Option<(Packet<B>, u64)>,
+    /// Packet in fragments, its bits that have not been sent, and the time at which it left the
+    /// queue.
+    pub unfinished: Option<(Packet<B>, u64, Time)>,
 }
 
 /// Queue of a link.

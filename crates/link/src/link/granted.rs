@@ -29,7 +29,7 @@ impl<B: TransportHeader + Copy> Link<B> {
         loop {
             let event = service.grants.next_event();
             if event <= now && event <= self.free_at {
-                let unsent_bits = service.unfinished.as_ref().map_or(0, |(_, bits)| *bits);
+                let unsent_bits = service.unfinished.as_ref().map_or(0, |(_, bits, _)| *bits);
                 service.grants.step(self.waiting.bytes * 8 + unsent_bits);
             } else if self.free_at <= now && self.free_at != Time::NEVER {
                 self.serve_granted(&mut service, probe);
@@ -57,17 +57,17 @@ impl<B: TransportHeader + Copy> Link<B> {
         let unfinished = service.unfinished.take();
         let next = unfinished.or_else(|| {
             let packet = self.take(start, probe)?;
-            Some((packet, u64::from(packet.size_bytes) * 8))
+            Some((packet, u64::from(packet.size_bytes) * 8, start))
         });
-        let Some((mut packet, bits)) = next else { return };
+        let Some((mut packet, bits, dequeued)) = next else { return };
         if bits > available_bits {
-            service.unfinished = Some((packet, bits - available_bits));
+            service.unfinished = Some((packet, bits - available_bits, dequeued));
             self.free_at = service.grants.next_superframe();
             return;
         }
         let finish = start + service.grants.time_for(bits);
         self.free_at = finish;
-        probe.sent(start, finish, &mut packet);
+        probe.sent(dequeued, start, finish, &mut packet);
         self.travel(finish, packet, probe);
     }
 }

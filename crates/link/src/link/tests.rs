@@ -47,7 +47,7 @@ impl LinkObserver<u32> for Notes {
     fn queue_changed(&mut self, _: Time, _: u64, packets: u64) {
         self.longest = self.longest.max(packets);
     }
-    fn sent(&mut self, start: Time, finish: Time, packet: &mut Packet<u32>) {
+    fn sent(&mut self, _: Time, start: Time, finish: Time, packet: &mut Packet<u32>) {
         self.sent.push((start.as_ns() / 1000, finish.as_ns() / 1000, packet.transport));
     }
     fn dropped(&mut self, now: Time, packet: &Packet<u32>, reason: DropReason) {

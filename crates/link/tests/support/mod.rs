@@ -246,8 +246,12 @@ impl LinkObserver<Serial> for Watch {
         self.queue = (bytes, packets);
     }
 
-    fn sent(&mut self, start: Time, finish: Time, packet: &mut Packet<Serial>) {
-        if start < self.last_finish || finish < start || packet.queued_at > start {
+    fn sent(&mut self, dequeued: Time, start: Time, finish: Time, packet: &mut Packet<Serial>) {
+        if start < self.last_finish
+            || finish < start
+            || packet.queued_at > dequeued
+            || dequeued > start
+        {
             self.account.note(format!(
                 "packet {}, queued at {}, was sent from {start} to {finish}, its predecessor to {}",
                 packet.transport.0, packet.queued_at, self.last_finish

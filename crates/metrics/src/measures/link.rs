@@ -37,9 +37,9 @@ super::definition::measures! {
         phase;
     |link, _| ratio(link.queue_length_p95_bytes? * link.length_ns, link.drain_bytes).map(|ns| ns / 1e9);
 
-    /// Mean time that packets waited in the queue until their transmission began. On the kernel it
-    /// is estimated for all packets that left between two samples: the time since as many bytes had
-    /// come to the queue, which includes packets that the discipline dropped from it.
+    /// Mean time that sent packets waited until they left the queue. On the kernel it is estimated
+    /// for all packets that left between two samples: the time since as many bytes had come to the
+    /// queue, which includes packets that the discipline dropped from it.
     queueing_delay_mean_s: Option<f64>, "queueing_delay", "queueing delay", ROUND_TRIP, any,
         "queueing_delay_mean_s";
     |link, _| link.queueing_delay_mean_s;
