@@ -36,6 +36,16 @@ def test_a_plain_scenario(read: Read, run_spec_schema: dict[str, Any]) -> None:
     assert second["slow_start"] == {"name": "standard", "parameters": {}}
 
 
+def test_a_removed_flow_does_not_count(read: Read) -> None:
+    both, first = (read(overrides={"flows.second.count": count}).plan() for count in "10")
+    run = dict(first.runs[0].spec)
+    assert [flow["name"] for flow in run["flows"]] == ["first"]
+    assert run["flows"] == both.runs[0].spec["flows"][:1]
+    # The largest round trip is that of the first flow: 10 Mbit/s × 40 ms.
+    assert run["links"][0]["queue"]["parameters"] == {"limit": {"bytes": 50_000}}
+    assert run["interval_ns"] == 50_000_000
+
+
 def test_a_capture_carries_the_title(read: Read, run_spec_schema: dict[str, Any]) -> None:
     assert spec(read())["capture"] is None
     run = spec(read(add="", overrides={"capture": "true", "title": '"Two of a kind"'}))

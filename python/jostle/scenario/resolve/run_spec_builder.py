@@ -199,7 +199,8 @@ def resolve(
     named, length_ns = topology(file, report), file.duration
     links = [_facts(found, files, report, cache, duration_ns=length_ns) for found in named]
     rtts = [_rtt(flow, links) for flow in file.flows]
-    largest = max((rtt for rtt in rtts if rtt is not None), default=None)
+    rtts_of_run = _rtts_of_run(file, rtts)
+    largest = max(rtts_of_run, default=None)
     rtt_paths = [("flows", index, key) for index in range(len(rtts)) for key in ("rtt", "path")]
     found = [
         _link(one, registry, report, cache, largest_rtt_ns=largest, rtt_paths=rtt_paths)
@@ -228,14 +229,14 @@ def resolve(
     complete = [spec for spec in specs if spec is not None]
     if report.found or report.hidden or len(complete) < len(specs):
         return None
-    settings["interval_ns"] = interval_ns(file, rtts, flows, links)
+    settings["interval_ns"] = interval_ns(file, rtts_of_run, flows, links)
     run: RunSpec = {**settings, "links": complete, "flows": flows}
     refused = translate_engine_error(run, file, registry)
     if refused is not None:
         report.add(*refused)
         return None
     accepted = registry is Registry.of_engine()
-    return _template(run, file, rtts, links, accepted=accepted)
+    return _template(run, file, rtts_of_run, links, accepted=accepted)
 
 
 def _facts(
@@ -294,7 +295,7 @@ def _assign_flows(
 def _template(
     run: RunSpec,
     file: ScenarioFile,
-    rtts: Sequence[int | None],
+    rtts: Sequence[int],
     links: Sequence[LinkFacts],
     *,
     accepted: bool,
@@ -302,7 +303,7 @@ def _template(
     return RunSpecTemplate(
         spec=run,
         start_jitter_ns=_start_jitter_ns(file),
-        shortest_rtt_ns=min((rtt for rtt in rtts if rtt is not None), default=0),
+        shortest_rtt_ns=min(rtts, default=0),
         slotted={at: one.slotted for at, one in enumerate(links) if one.slotted is not None},
         accepted=accepted,
     )
@@ -442,6 +443,14 @@ def _check_capture(file: ScenarioFile, report: Report) -> None:
     if wants_qlog and not any(is_quic(flow) for flow in file.flows):
         message = "no flow is one over QUIC, whose ends write it — remove this key"
         report.add(("capture", "qlog"), message)
+
+
+def _rtts_of_run(file: ScenarioFile, rtts: Sequence[int | None]) -> list[int]:
+    """Return the known base RTTs of the flows, without flows that a count of 0 removes."""
+    # If no flow is left, that is the only problem to report.
+    is_empty = not any(flow.count for flow in file.flows)
+    flows = zip(file.flows, rtts, strict=True)
+    return [rtt for flow, rtt in flows if rtt is not None and (flow.count or is_empty)]
 
 
 def _rtt(flow: Flow, links: Sequence[LinkFacts]) -> int | None:

@@ -39,7 +39,7 @@ def check_interval(file: ScenarioFile, report: Report) -> None:
 
 def interval_ns(
     file: ScenarioFile,
-    rtts: Sequence[int | None],
+    rtts: Sequence[int],
     flows: Sequence[Mapping[str, Any]],
     links: Sequence[LinkFacts],
 ) -> int:
@@ -47,7 +47,7 @@ def interval_ns(
     if file.sampling_interval != "auto":
         return file.sampling_interval
     peaks = [link.peak_bps for link in links]
-    return automatic_interval(file.duration, [rtt or 0 for rtt in rtts], flows, peaks)
+    return automatic_interval(file.duration, rtts, flows, peaks)
 
 
 def automatic_interval(
