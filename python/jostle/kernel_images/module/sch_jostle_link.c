@@ -503,12 +503,17 @@ static int link_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 			struct sk_buff **to_free)
 {
 	struct jostle_link *q = qdisc_priv(sch);
-	u64 now = link_now(q);
+	u64 now = link_now(q), until = now;
 	struct jostle_ack ack;
 	int ret;
 
-	/* What is due at this instant makes room for what comes. */
-	link_advance(sch, q->queue->q.qlen ? now + JOSTLE_CLOCK_NS : now);
+	/*
+	 * What is due at this instant makes room for what comes. A frame may
+	 * still take it.
+	 */
+	if (q->queue->q.qlen && !q->frames.frame.most_packets)
+		until += JOSTLE_CLOCK_NS;
+	link_advance(sch, until);
 	if (q->faults.netem.limit_packets && q->faults.netem.with_queue &&
 	    sch->q.qlen - q->stats.travelling_packets +
 	    link_in_delay(q, now) >= q->faults.netem.limit_packets) {
