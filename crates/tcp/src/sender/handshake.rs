@@ -129,7 +129,7 @@ impl Sender {
         out: &mut impl SegmentSink,
     ) {
         self.connection = Connection::Established;
-        // Linux counts idle time from here (`tcp_input.c::tcp_finish_connect`, `tcp_rcv_state_process`).
+        // Linux, too, counts idle time from the end of the handshake (`lsndtime`).
         self.last_send = now;
         self.stop_timer();
         self.ecn.agree(self.wants_ecn() && ecn);
