@@ -356,7 +356,6 @@ def test_classes_have_the_reasons_of_their_queues(backend, simulator, kind, ecn,
     assert theirs[f"{what}_packets"] == pytest.approx(ours[f"{what}_packets"], abs=3)
 
 
-
 RED = """
 duration = "20 s"
 [bottleneck]
