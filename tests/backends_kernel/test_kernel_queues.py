@@ -124,7 +124,7 @@ def test_queues_by_flow_share_and_delay_as_linux(queue, reason, backend):
     rate_bps = 18e6 if "18" in queue else 20e6
     for record in (real, simulated):
         # Reno, after a drop, may leave the link idle for a moment.
-        assert sum(goodputs(record)) == pytest.approx(rate_bps * 1448 / 1514, rel=0.05)
+        assert sum(goodputs(record)) == pytest.approx(rate_bps * 1448 / 1514, rel=0.06)
     for ours, theirs in zip(goodputs(simulated), goodputs(real), strict=True):
         assert ours == pytest.approx(theirs, rel=0.05)
     for flow in (0, 1):

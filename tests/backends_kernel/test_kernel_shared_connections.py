@@ -56,10 +56,10 @@ CONDITIONS: dict[str, tuple[dict[str, str], tuple[float, float, float]]] = {
         {"uplink.rate": '"2 Mbit/s"', "uplink.queue": '{ kind = "codel", limit = "1000 packets" }'},
         (0.02, 0.02, 12),
     ),
-    "fq_codel": (queues("fq_codel"), (0.02, 0.02, 12)),
+    "fq_codel": (queues("fq_codel"), (0.02, 0.05, 12)),
     "loss": ({"downlink.loss": '"0.5 %"', "uplink.loss": '"0.5 %"'}, (0.02, 0.05, 12)),
-    "reno": ({"flows.down.rtt": '"80 ms"', **RENO}, (0.02, 0.02, 12)),
-    "cubic and bbr": ({"flows.up.controller": '"bbr"'}, (0.02, 0.02, 100)),
+    "reno": ({"flows.down.rtt": '"80 ms"', **RENO}, (0.05, 0.02, 12)),
+    "cubic and bbr": ({"flows.up.controller": '"bbr"'}, (0.02, 0.05, 100)),
 }
 STARTS_MS = range(0, 400, 50)
 """Starts of the upload. Which packets full queues drop depends on it."""
