@@ -230,7 +230,7 @@ events! {
     /// A sender sent a burst of `packets` packets with `wire_bytes` in total.
     fn sent(now: Time, connection: ConnectionId, packets: u32, wire_bytes: u64, retransmission: bool);
     /// A packet of the last burst carries `bytes` of TCP options that the burst does not count: those
-    /// of an ACK that data carry, beside the timestamps.
+    /// of an ACK that data carry, without the timestamps.
     fn options_sent(now: Time, connection: ConnectionId, bytes: u32);
     /// From `now` on, `limit` keeps the sender of a flow from sending. Called only if it changes.
     fn send_limit(now: Time, connection: ConnectionId, limit: SendLimit);

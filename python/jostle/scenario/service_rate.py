@@ -35,7 +35,7 @@ def constant_service_bps(link: Mapping[str, Any]) -> int | None:
         if capacity["kind"] == "constant":
             rate_bps: int = capacity["rate_bps"]
             return rate_bps
-    return _asked(json.dumps(parts | _OTHER_PARTS))
+    return _computed_service_bps(json.dumps(parts | _OTHER_PARTS))
 
 
 @cache
@@ -48,7 +48,7 @@ def may_shape(kind: str) -> bool:
 
 
 @lru_cache(1024)
-def _asked(link_json: str) -> int | None:
+def _computed_service_bps(link_json: str) -> int | None:
     from jostle import _core
 
     return _core.constant_service_bps(link_json)

@@ -61,7 +61,7 @@ def queues_of(number: int, spec: Spec) -> dict[str, LinkPart]:
 def class_queues(spec: Spec) -> list[tuple[int, str, LinkPart]]:
     """Return the queues of all classes: link, handle and queue.
 
-    Their samples follow those of the links in this order.
+    Their samples follow the links' samples, in this order.
     """
     return [
         (number, handle, queue)
