@@ -58,7 +58,7 @@ CONDITIONS: dict[str, tuple[dict[str, str], tuple[float, float, float]]] = {
     ),
     "fq_codel": (queues("fq_codel"), (0.02, 0.05, 12)),
     "loss": ({"downlink.loss": '"0.5 %"', "uplink.loss": '"0.5 %"'}, (0.02, 0.05, 12)),
-    "reno": ({"flows.down.rtt": '"80 ms"', **RENO}, (0.05, 0.02, 30)),
+    "reno": ({"flows.down.rtt": '"80 ms"', **RENO}, (0.15, 0.05, 60)),
     "cubic and bbr": ({"flows.up.controller": '"bbr"'}, (0.02, 0.05, 100)),
 }
 STARTS_MS = range(0, 400, 50)
