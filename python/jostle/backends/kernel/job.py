@@ -316,16 +316,21 @@ def _receiver_controller(
     return controller if is_kernel_controller(name) else name
 
 
-def _read_bytes(flow: FlowSpec) -> int:
-    """Return the read size of a receiver, a fraction of its window, which lacks unread data.
+def _read_bytes(flow: FlowSpec) -> tuple[int, int]:
+    """Return how many bytes wake a receiver, and how many it then reads at most.
 
-    While a window grows, its initial size counts, with a larger fraction.
+    Unread data occupy the receive window, so a fraction of it wakes the receiver. While the window
+    grows, its initial size counts, with a larger fraction.
     """
     if flow["receive_window_autotuning"]:
-        part_bytes: int = flow["initial_receive_window_bytes"] // _READ_PARTS_GROWING
-    else:
-        part_bytes = flow["receive_window_bytes"] // _READ_PARTS
-    return max(1, min(_READ_BYTES, part_bytes))
+        part_bytes = flow["initial_receive_window_bytes"] // _READ_PARTS_GROWING
+        return max(1, min(_READ_BYTES, part_bytes)), _READ_BYTES - 1
+    window_bytes: int = flow["receive_window_bytes"]
+    portion_bytes = max(1, min(_READ_BYTES, window_bytes // _READ_PARTS))
+    # All but one byte, see `guest/receiver.py`. An unread segment would occupy too much of a small
+    # receive window.
+    is_large = window_bytes >= _LARGE_WINDOW_BYTES
+    return portion_bytes, portion_bytes - 1 if is_large else _EVERYTHING_BYTES
 
 
 def _flow(spec: Spec, number: int, names: Mapping[int, str], *, bridged: bool) -> dict[str, Any]:
@@ -334,10 +339,7 @@ def _flow(spec: Spec, number: int, names: Mapping[int, str], *, bridged: bool) -
     opposite = opposites(spec["flows"]).get(number)
     opposite_controller = None if opposite is None else names[opposite]
     source = flow["source"]
-    portion = _read_bytes(flow)
-    sparing = (
-        flow["receive_window_autotuning"] or flow["receive_window_bytes"] >= _LARGE_WINDOW_BYTES
-    )
+    portion_bytes, most_bytes = _read_bytes(flow)
     return {
         "transport": "tcp",
         "sender": sender,
@@ -352,12 +354,10 @@ def _flow(spec: Spec, number: int, names: Mapping[int, str], *, bridged: bool) -
         "details": flow["controller"]["name"] in WITH_DETAILS and not bridged,
         # The module writes more than Linux has in TCP_CC_INFO.
         "states": bridged,
-        "read_bytes": portion,
+        "read_bytes": portion_bytes,
         # Full segments, so that no segment is short at the end of a write.
         "write_bytes": _WRITE_BYTES - _WRITE_BYTES % packet_sizes.payload_bytes(flow),
-        # All but one byte, see `guest/receiver.py`. With a small receive window, an unread segment
-        # would occupy too much of it.
-        "read_most_bytes": portion - 1 if sparing else _EVERYTHING_BYTES,
+        "read_most_bytes": most_bytes,
         # Sockets are sampled until the end of the run, but a peer cache learns from the end of the
         # connection.
         "closes": flow["memory"] is not None,

@@ -435,8 +435,8 @@ def _delaying_device(spec: Spec, number: int) -> tuple[str, str]:
         return f"z{flow['reverse_path'][-1]}", f"to.s{number}"
     # A receiver that also sends has its own qdisc, and TCP small queues. A capture is before the
     # delay.
-    is_own = number in opposites(spec["flows"]) or spec.get("capture") is not None
-    return f"{'h' if is_own else 'r'}{number}", "back"
+    needs_host = number in opposites(spec["flows"]) or spec.get("capture") is not None
+    return f"{'h' if needs_host else 'r'}{number}", "back"
 
 
 def _nic_qdiscs(flow: FlowSpec, burst: Burst) -> Iterator[str]:
