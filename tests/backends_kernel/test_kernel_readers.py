@@ -7,6 +7,8 @@ from typing import Any
 
 import pcapng
 import pytest
+from jostle.backends.kernel import job
+from jostle.kernel_images import Image
 
 from backends_kernel.kernel_specs import spec_of
 
@@ -95,3 +97,42 @@ def test_responses_are_complete_when_they_are_read(backend, simulator):
     assert theirs["responses"] == ours["responses"] == 3
     times = [it["response_time_mean_s"] for it in (theirs, ours)]
     assert times[0] == pytest.approx(times[1], rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("keys", "sizes"),
+    [
+        ({"receive_window_bytes": 32 << 20}, (128 << 10, (128 << 10) - 1)),
+        ({"receive_window_bytes": 1 << 20}, (8192, 8191)),
+        ({"receive_window_bytes": 200_000}, (1562, 8 << 20)),
+        ({"receive_window_autotuning": True, "initial_receive_window_bytes": 80}, (10, 131_071)),
+    ],
+)
+def test_unread_data_are_a_small_part_of_the_receive_window(defaults, keys, sizes):
+    spec = spec_of()
+    spec["flows"][0] |= keys
+    flow = job.build(spec, Image("virtual", None, "6.1.0"), defaults)["flows"][0]
+    assert (flow["read_bytes"], flow["read_most_bytes"]) == sizes
+
+
+WINDOW = """
+duration = "8 s"
+[phases]
+steady = ["3 s", "8 s"]
+[bottleneck]
+rate = "100 Mbit/s"
+queue = { kind = "drop_tail", limit = "1000 packets" }
+[[flows]]
+name = "one"
+controller = "cubic"
+rtt = "80 ms"
+receive_window = "200 kB"
+"""
+
+
+def test_a_window_is_offered_as_in_the_simulator(backend, simulator):
+    theirs, ours = (
+        run.run(spec_of(WINDOW)).summary["flows"][0]["phases"]["steady"]["goodput_bps"]
+        for run in (backend, simulator)
+    )
+    assert theirs == pytest.approx(ours, rel=0.02)

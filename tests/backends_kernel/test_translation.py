@@ -600,19 +600,3 @@ def test_what_may_be_sent_at_once_grows_with_the_rate():
     burst = Burst(1600, 1000)
     assert burst.size_bytes(1_000_000) == 1600
     assert burst.size_bytes(100_000_000) == 12_500
-
-
-@pytest.mark.parametrize(
-    ("keys", "sizes"),
-    [
-        ({"receive_window_bytes": 32 << 20}, (128 << 10, (128 << 10) - 1)),
-        ({"receive_window_bytes": 1 << 20}, (8192, 8191)),
-        ({"receive_window_bytes": 200_000}, (1562, 8 << 20)),
-        ({"receive_window_autotuning": True, "initial_receive_window_bytes": 80}, (10, 131_071)),
-    ],
-)
-def test_unread_data_are_a_small_part_of_the_receive_window(defaults, keys, sizes):
-    spec = spec_of()
-    spec["flows"][0] |= keys
-    flow = job.build(spec, VIRTUAL, defaults)["flows"][0]
-    assert (flow["read_bytes"], flow["read_most_bytes"]) == sizes
