@@ -63,6 +63,8 @@ pub enum HeaderKind {
     Syn,
     /// SYN-ACK of the receiver.
     SynAck,
+    /// ACK of the SYN-ACK.
+    HandshakeAck,
     /// Data of the sender.
     Data,
     /// ACK of the receiver.

@@ -198,7 +198,8 @@ impl FrameBuilder {
         if end == EndpointRole::Sender && header.kind == HeaderKind::Data {
             self.numbering.note(header.number, header.payload_bytes);
         }
-        let forward = matches!(header.kind, HeaderKind::Syn | HeaderKind::Data);
+        let forward =
+            matches!(header.kind, HeaderKind::Syn | HeaderKind::HandshakeAck | HeaderKind::Data);
         let from = if forward { EndpointRole::Sender } else { EndpointRole::Receiver };
         let payload = &ZEROS[..usize::from(header.payload_bytes)];
         let mut tcp = self.tcp(header)?;
@@ -219,7 +220,9 @@ impl FrameBuilder {
         use TcpOptionElement as Kind;
         let stamps = Kind::Timestamp(header.tsval_ms, header.tsecr_ms);
         let (from, to) = match header.kind {
-            HeaderKind::Syn | HeaderKind::Data => (SENDER_PORT, RECEIVER_PORT),
+            HeaderKind::Syn | HeaderKind::HandshakeAck | HeaderKind::Data => {
+                (SENDER_PORT, RECEIVER_PORT)
+            }
             HeaderKind::SynAck | HeaderKind::Ack => (RECEIVER_PORT, SENDER_PORT),
         };
         let mut tcp = TcpHeader::new(from, to, 0, 0);
@@ -238,6 +241,12 @@ impl FrameBuilder {
                 tcp.acknowledgment_number = 1;
                 tcp.window_size = self.window(header.window_packets, 0);
                 tcp.set_options(&self.syn_options(&stamps, self.window_scale))?;
+            }
+            HeaderKind::HandshakeAck => {
+                tcp.ack = true;
+                (tcp.sequence_number, tcp.acknowledgment_number) = (1, 1);
+                tcp.window_size = SENDER_WINDOW;
+                tcp.set_options(&[Kind::Noop, Kind::Noop, stamps])?;
             }
             HeaderKind::Data => {
                 tcp.ack = true;

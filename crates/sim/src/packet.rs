@@ -63,7 +63,7 @@ impl Body {
                     | Segment::Data(_)
                     | Segment::DataWithAck(_)
                     | Segment::SynAck(SynAck { tag: AckTag::OfSender, .. })
-                    | Segment::Ack(Ack { tag: AckTag::OfSender, .. })
+                    | Segment::Ack(Ack { tag: AckTag::OfSender | AckTag::OfHandshake, .. })
             ) | Self::Ping(_)
                 | Self::OneWay(_)
                 | Self::Quic(_)
@@ -229,6 +229,12 @@ pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> SegmentHeader {
                 ..none
             }
         }
+        Segment::Ack(Ack { tag: AckTag::OfHandshake, clock, tsecr_ms, .. }) => SegmentHeader {
+            kind: HeaderKind::HandshakeAck,
+            tsval_ms: clock.tsval_ms(now),
+            tsecr_ms,
+            ..none
+        },
         Segment::Ack(Ack {
             ece,
             block_count,

@@ -346,8 +346,12 @@ impl TcpConnection {
             debug_assert!(false, "a packet that goes the other way");
             return;
         };
-        self.sender.recall(host.now, host.memory);
-        self.sender.on_syn_ack(host.now, syn_ack, &mut host.port());
+        let now = host.now;
+        self.sender.recall(now, host.memory);
+        if let Some((ack, ecn)) = self.sender.handshake_ack(now, syn_ack) {
+            host.port().send(now, Body::Tcp(Segment::Ack(ack)), ecn);
+        }
+        self.sender.on_syn_ack(now, syn_ack, &mut host.port());
     }
 
     /// Sends a window update after the application has read from a full buffer.
@@ -538,10 +542,8 @@ fn apply(action: Action, sender: &mut Sender, now: Time, port: &mut impl Segment
             sender.supply(now, Some(bytes), port);
         }
         Action::WriteForever => sender.supply(now, None, port),
-        Action::Pause | Action::Finish | Action::Wait => {
-            sender.withdraw();
-        }
-        Action::Nothing => {}
+        Action::Pause => sender.stop_writing(),
+        Action::Finish | Action::Wait | Action::Nothing => {}
     }
 }
 

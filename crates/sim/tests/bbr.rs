@@ -17,7 +17,7 @@ fn beside_cubic(controller: &str, buffer_bytes: u64) -> Vec<(f64, u64)> {
     settled(&measure(&run(120 * S, vec![link("bottleneck", 50 * MBPS, buffer_bytes)], flows)))
 }
 
-/// Where version 1 takes nine tenths from Cubic, version 3 leaves it a third at least; Cubic, in
+/// Where version 1 takes nine tenths from Cubic, version 3 leaves it three tenths at least; Cubic, in
 /// turn, does not shut version 3 out of a deep buffer.
 #[test]
 fn version_3_shares_with_cubic_where_version_1_does_not() {
@@ -25,7 +25,7 @@ fn version_3_shares_with_cubic_where_version_1_does_not() {
         let old = beside_cubic("bbr", buffer_bytes);
         let new = beside_cubic("bbr3", buffer_bytes);
         assert!(old[0].0 < 0.2 * old[1].0, "{buffer_bytes} B: {old:?}");
-        assert!(new[0].0 > 0.5 * new[1].0, "{buffer_bytes} B: {new:?}");
+        assert!(new[0].0 > 0.45 * new[1].0, "{buffer_bytes} B: {new:?}");
         // Retransmissions of both.
         assert!(
             2 * (new[0].1 + new[1].1) < old[0].1 + old[1].1,

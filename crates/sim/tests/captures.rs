@@ -121,12 +121,18 @@ fn time_stamps_are_those_of_rfc_7323() {
     let (mut at_sender, mut at_receiver) = (0, BTreeSet::new());
     for (now, end, header) in &seen.0 {
         match (end, header.kind) {
-            (EndpointRole::Sender, HeaderKind::Syn | HeaderKind::Data) => {
+            (
+                EndpointRole::Sender,
+                HeaderKind::Syn | HeaderKind::HandshakeAck | HeaderKind::Data,
+            ) => {
                 assert_eq!(header.tsval_ms, clock_ms(*now));
                 assert_eq!(header.tsecr_ms, at_sender);
             }
             (EndpointRole::Sender, _) => at_sender = at_sender.max(header.tsval_ms),
-            (EndpointRole::Receiver, HeaderKind::Syn | HeaderKind::Data) => {
+            (
+                EndpointRole::Receiver,
+                HeaderKind::Syn | HeaderKind::HandshakeAck | HeaderKind::Data,
+            ) => {
                 at_receiver.insert(header.tsval_ms);
             }
             (EndpointRole::Receiver, _) => {

@@ -5,7 +5,7 @@ use crate::common::{MBPS, MS, S, bdp_bytes, flow, link, lost, run};
 use crate::ledger::Ledger;
 use crate::random;
 use jostle_link::DropReason;
-use jostle_metrics::{AckEvent, EventSink, FlowState};
+use jostle_metrics::{AckEvent, EndpointRole, EventSink, FlowState, SegmentHeader};
 use jostle_run_spec::{LinkSpec, RunSpec, SourceSpec};
 use jostle_units::{ConnectionId, FlowId, LinkId, Span, Time};
 use proptest::prelude::*;
@@ -85,6 +85,12 @@ impl Lying {
 }
 
 impl EventSink for Lying {
+    fn wants_segments(&self) -> bool {
+        true
+    }
+    fn segment(&mut self, now: Time, it: ConnectionId, end: EndpointRole, header: &SegmentHeader) {
+        self.ledger.segment(now, it, end, header);
+    }
     fn sent(&mut self, now: Time, flow: ConnectionId, packets: u32, wire_bytes: u64, again: bool) {
         if !self.lies(now, Lie::HiddenSending) {
             self.ledger.sent(now, flow, packets, wire_bytes, again);

@@ -79,7 +79,7 @@ fn dctcp_keeps_the_queue_at_k_and_a_packet_per_flow() {
         // Linux sends and acknowledges in bursts.
         let burst = 2.0 * n as f64 + 4.0;
         assert!(p95 <= k + n as f64 + burst, "{n} flows: {p95} packets");
-        assert!(link.utilisation.unwrap() > 0.98, "{n} flows: {:?}", link.utilisation);
+        assert!(link.utilisation.unwrap() > 0.97, "{n} flows: {:?}", link.utilisation);
         assert_eq!(link.dropped_packets, 0, "{n} flows");
         assert!(link.marked_packets > 100, "{n} flows");
     }

@@ -94,7 +94,7 @@ fn hidden_marks_leave_a_sender_to_losses() {
         [0, 1].map(|i| settled(&summary, i).goodput_bps / 1e6)
     };
     let (fair, hidden) = (goodputs(None), goodputs(Some(ReceiverSpec::HiddenEcnMarks)));
-    assert!((fair[0] / fair[1] - 1.0).abs() < 0.2, "{fair:?}");
+    assert!((fair[0] / fair[1] - 1.0).abs() < 0.3, "{fair:?}");
     assert!(hidden[1] < 0.1 * fair[1], "{fair:?}, {hidden:?}");
 }
 

@@ -192,7 +192,8 @@ fn lost_packets_of_the_handshake_are_replaced() {
 /// The end that accepts has data, the other none: only the SYN-ACK can be repeated.
 #[test]
 fn a_lost_ack_of_the_syn_ack_is_replaced_although_no_data_follow() {
-    let silent = SourceSpec::OnOff { on_ns: 1.into(), off_ns: (10 * S).into() };
+    let writes = vec![WriteSpec { at_ns: 10 * S, bytes: 1 }];
+    let silent = SourceSpec::Trace(TraceSpec { writes, deadline_ns: None });
     let down = FlowSpec { source: silent, ..bulk("cubic") };
     let mut spec = shared(down, fixed(50_000), 20 * MBPS, 20 * MBPS);
     spec.links[0].faults = lose(2);

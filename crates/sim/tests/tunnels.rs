@@ -246,11 +246,18 @@ fn the_inner_flow_has_the_capacity_without_headers() {
         let outer = settled(&summary, 1);
         assert!(outer.goodput_bps > settled(&summary, 0).goodput_bps, "{transport:?}");
         // Only TCP hides the losses of the bottleneck from the inner controller, which then fills
-        // the entrance. Over datagrams both controllers lose the same packets.
+        // the entrance. Of QUIC's datagrams both controllers lose the same ones, but the outer one
+        // may reduce first.
         let waits = |link: LinkId| {
             summary.links[link.index()].phases.get("second half").unwrap().queueing_delay_mean_s
         };
-        assert_eq!(waits(THERE).unwrap() > 0.01, transport == Transport::Tcp, "{transport:?}");
+        let (least_s, most_s) = match transport {
+            Transport::Tcp => (0.05, 0.2),
+            Transport::Quic => (0.0, 0.04),
+            Transport::Udp => (0.0, 0.001),
+        };
+        let waited_s = waits(THERE).unwrap();
+        assert!((least_s..most_s).contains(&waited_s), "{transport:?}: {waited_s} s");
         assert!(waits(WAN).unwrap() > 0.01, "{transport:?}");
         // A packet waits in both queues. Segments of TCP carry parts of several packets.
         let path = settled(&summary, 0).path_queueing_delay_mean_s.unwrap();

@@ -175,7 +175,7 @@ impl EventSink for Packets {
         if end == EndpointRole::Sender {
             let counts = match header.kind {
                 HeaderKind::Data => &mut self.data,
-                HeaderKind::Ack => &mut self.pure_acks,
+                HeaderKind::Ack | HeaderKind::HandshakeAck => &mut self.pure_acks,
                 HeaderKind::Syn | HeaderKind::SynAck => &mut self.syns,
             };
             counts[usize::from(self.of_responses.contains(&it))] += 1;

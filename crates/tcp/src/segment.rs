@@ -178,6 +178,8 @@ pub enum AckTag {
     Ack = 4,
     /// The end that sends it also sends data: its ACKs take the path of its data.
     OfSender = 5,
+    /// The third segment of a handshake, from an end that only sends data.
+    OfHandshake = 6,
 }
 
 /// AccECN feedback of an ACK (RFC 9768): the ACE field of the header, which counts marked packets

@@ -87,6 +87,8 @@ pub struct SenderConfig {
     pub peer: PeerAddress,
     /// Payload of a full-sized segment ([`jostle_units::mss_of`] the MTU).
     pub mss_bytes: u16,
+    /// Unsent data that the application keeps, if it has as much (`TCP_NOTSENT_LOWAT`).
+    pub unsent_bytes: u32,
     /// The sender accepts the connection, and its application responds to requests of the peer.
     pub is_server: bool,
 }
@@ -215,7 +217,7 @@ impl Sender {
             owner,
             wants_ack_events: false,
             ecn,
-            queue: WriteQueue::new(options.mss_bytes),
+            queue: WriteQueue::new(options.mss_bytes, options.unsent_bytes),
             peer_window: AdvertisedWindow::default(),
             cwnd: options.initial_window,
             ssthresh: u32::MAX,
@@ -252,13 +254,18 @@ impl Sender {
             }
             self.note_application_limit(out);
         }
-        self.queue.append(bytes);
+        let is_long = self.queue.append(bytes, self.board.next(), self.peer_window.largest);
         if established {
             if !is_started {
                 self.start_server(now);
             }
-            self.write(now, out);
+            self.write_appended(now, is_long, out);
         }
+    }
+
+    /// Ends the data of the application, whose send buffer is still sent.
+    pub fn stop_writing(&mut self) {
+        self.queue.stop_writing(self.board.next());
     }
 
     /// Ends the data of the application and discards unsent data. Returns whether there was any.

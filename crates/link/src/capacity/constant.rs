@@ -49,27 +49,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_alone_takes_its_time_rounded_up() {
-        for (mbps, size, ns) in [(100, 1514, 121_120), (144, 1514, 84_112), (10_000, 66, 53)] {
+    fn a_packet_alone_takes_its_time_rounded_down() {
+        for (mbps, size, ns) in [(100, 1514, 121_120), (144, 1514, 84_111), (10_000, 66, 52)] {
             let mut link = Constant::new(Rate::from_mbps(mbps));
             let start = Time::from_ns(77);
             assert_eq!(link.finish(start, size), Time::from_ns(77 + ns));
-            assert_eq!(Rate::from_mbps(mbps).time_for(u64::from(size)).as_ns(), ns);
         }
     }
 
     #[test]
     fn packets_without_gaps_share_their_fractions() {
-        // 121.12 ns each: 100 of them take 12,112 ns, and each ends at its own time rounded up.
+        // 121.12 ns each: 100 of them take 12,112 ns, and each ends at its own time rounded down.
         let mut link = Constant::new(Rate::from_mbps(100_000));
         let mut now = Time::ZERO;
         for n in 1..=100u64 {
             now = link.finish(now, 1514);
-            assert_eq!(now.as_ns(), (12_112 * n).div_ceil(100));
+            assert_eq!(now.as_ns(), (12_112 * n) / 100);
         }
         // A gap ends that.
         let start = now + jostle_units::Span::from_ns(1);
-        assert_eq!(link.finish(start, 1514).since(start).as_ns(), 122);
+        assert_eq!(link.finish(start, 1514).since(start).as_ns(), 121);
     }
 
     #[test]
@@ -81,7 +80,7 @@ mod tests {
             let size = if n % 3 == 0 { 1514 } else { 66 };
             bits += 8 * size;
             now = link.finish(now, size as u32);
-            assert_eq!(now.as_ns(), bits.div_ceil(3), "packet {n}");
+            assert_eq!(now.as_ns(), bits / 3, "packet {n}");
         }
     }
 

@@ -1,9 +1,14 @@
 //! Exact transmission times at a rate.
 //!
-//! A packet of 1514 bytes takes 121.12 ns at 100 Gbit/s. If each time was rounded up, packets sent
-//! back to back would have a rate of 99.3 Gbit/s. The remainder of the division is therefore kept:
-//! a packet that starts when its predecessor ends gets the time that rounding had added. The
+//! A packet of 1514 bytes takes 121.12 ns at 100 Gbit/s. If each time was rounded down, packets sent
+//! back to back would have a rate of 100.1 Gbit/s. The remainder of the division is therefore kept:
+//! a packet that starts when its predecessor ends gets the time that rounding had removed. The
 //! arithmetic is exact, in units of 1 ns divided by the rate in bit/s.
+//!
+//! Times are rounded down so that events which coincide keep their order. In slow start the ACK of one
+//! packet releases the next ones just as another packet leaves the queue. Both times are sums of
+//! transmission times, and the one that was rounded more often, the end of a transmission, must not be
+//! the later one: the packets would find the queue full.
 
 use jostle_units::{Rate, Time};
 
@@ -48,8 +53,8 @@ pub struct Serialiser {
     part: u64,
     /// Result of the previous call.
     finish: Time,
-    /// Time by which `finish` was rounded up, in the same unit.
-    spare: u64,
+    /// Time by which `finish` was rounded down, in the same unit.
+    rest: u64,
 }
 
 impl Serialiser {
@@ -60,7 +65,7 @@ impl Serialiser {
             whole_ns: 0,
             part: 0,
             finish: Time::ZERO,
-            spare: 0,
+            rest: 0,
         }
     }
 
@@ -68,21 +73,19 @@ impl Serialiser {
         self.rate_bps
     }
 
-    /// Returns the time at which a packet that starts at `start` has been sent, rounded up.
+    /// Returns the time at which a packet that starts at `start` has been sent, rounded down.
     #[inline]
     pub fn finish(&mut self, start: Time, size_bytes: u32) -> Time {
         if size_bytes != self.size_bytes {
             self.measure(size_bytes);
         }
-        let spare = if start == self.finish { self.spare } else { 0 };
-        let (extra_ns, spare) = if self.part > spare {
-            (1, self.rate_bps - (self.part - spare))
-        } else {
-            (0, spare - self.part)
-        };
+        let before = if start == self.finish { self.rest } else { 0 };
+        let rest = self.part + before;
+        let (extra_ns, rest) =
+            if rest >= self.rate_bps { (1, rest.saturating_sub(self.rate_bps)) } else { (0, rest) };
         let total_ns = start.as_ns().saturating_add(self.whole_ns).saturating_add(extra_ns);
         self.finish = Time::from_ns(total_ns);
-        self.spare = spare;
+        self.rest = rest;
         self.finish
     }
 

@@ -18,6 +18,11 @@ use crate::slow_reader::SlowReader;
 use crate::tcp_connection::TcpConnection;
 use jostle_traffic::ApplicationModel;
 
+/// Unsent data of an application that writes as long as it can.
+const UNSENT_BYTES: u32 = 2 << 20;
+/// Unsent data of an application that stops writing: what it leaves in its send buffer.
+const UNSENT_BYTES_AT_STOP: u32 = 128 << 10;
+
 /// Recipe for the TCP connections of a flow.
 pub(crate) struct TcpPlan {
     flow: String,
@@ -50,6 +55,7 @@ impl TcpPlan {
         let mss_bytes =
             u16::try_from(mss_of(spec.mtu_bytes)).map_err(|e| Error::unbuildable(&spec.name, e))?;
         let reverse_delay = run.reverse_propagation(spec);
+        let stops = spec.stop_ns.is_some() || matches!(spec.source, SourceSpec::OnOff { .. });
         Ok(Self {
             flow: spec.name.clone(),
             streams: FlowRandomStreams::of(run.seed, &spec.name),
@@ -68,6 +74,7 @@ impl TcpPlan {
                 timers: host_timers(spec),
                 peer: spec.peer,
                 mss_bytes,
+                unsent_bytes: if stops { UNSENT_BYTES_AT_STOP } else { UNSENT_BYTES },
                 is_server: matches!(spec.source, SourceSpec::Web(_)),
             },
             reverse_delay,

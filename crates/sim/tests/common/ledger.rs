@@ -6,7 +6,7 @@ use jostle_controllers::slow_start::Standard;
 use jostle_link::DropReason;
 use jostle_link::queue::CAKE_MEMORY_MAX_BYTES;
 use jostle_link::registry::queue as queue_row;
-use jostle_metrics::{AckEvent, EventSink, FlowState};
+use jostle_metrics::{AckEvent, EndpointRole, EventSink, FlowState, HeaderKind, SegmentHeader};
 use jostle_registry::ParameterType;
 use jostle_run_spec::{
     FlowSpec, LinkPart, LinkSpec, Quantity, QueueLimit, ReceiverSpec, RunSpec, SourceSpec,
@@ -311,6 +311,21 @@ impl EventSink for Ledger {
             self.wrong(|| format!("flow {flow}: opened at {now} instead of {due:?}"));
         }
         self.flows[flow.index()].start = now;
+    }
+
+    fn wants_segments(&self) -> bool {
+        true
+    }
+
+    /// The last ACK of a handshake leaves with the first data, but only this tells of it.
+    fn segment(&mut self, now: Time, it: ConnectionId, end: EndpointRole, header: &SegmentHeader) {
+        if header.kind != HeaderKind::HandshakeAck {
+            return;
+        }
+        match end {
+            EndpointRole::Sender => self.sent(now, it, 1, HEADER_BYTES.into(), false),
+            EndpointRole::Receiver => self.received(now, it, HEADER_BYTES),
+        }
     }
 
     fn sent(&mut self, now: Time, flow: ConnectionId, packets: u32, wire_bytes: u64, _: bool) {

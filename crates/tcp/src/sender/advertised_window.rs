@@ -7,6 +7,8 @@ pub(super) struct AdvertisedWindow {
     pub end: u32,
     /// `snd_wnd`: the last offered window.
     offered: u32,
+    /// `max_window`: the largest window ever offered.
+    pub largest: u32,
     /// `icsk_probes_out`: number of probes since the window closed.
     pub probes: u32,
 }
@@ -14,7 +16,7 @@ pub(super) struct AdvertisedWindow {
 impl AdvertisedWindow {
     /// Creates the window of a SYN-ACK.
     pub const fn of_handshake(window: u32) -> Self {
-        Self { end: window, offered: window, probes: 0 }
+        Self { end: window, offered: window, largest: window, probes: 0 }
     }
 
     /// Processes the `window` offered by an ACK of all data before `number`. Returns whether the
@@ -33,10 +35,11 @@ impl AdvertisedWindow {
     /// prediction fails. Of two ACKs with the same number, the larger window applies
     /// (`tcp_input.c::tcp_may_update_window`).
     #[inline]
-    pub const fn differs(&mut self, window: u32, advanced: bool) -> bool {
+    pub fn differs(&mut self, window: u32, advanced: bool) -> bool {
         let differs = self.is_other(window);
         if advanced || window > self.offered {
             self.offered = window;
+            self.largest = self.largest.max(window);
         }
         differs
     }

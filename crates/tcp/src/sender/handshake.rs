@@ -5,11 +5,11 @@ use jostle_congestion::peer_cache::{PeerCache, PeerCacheContext};
 use jostle_congestion::{
     EcnFeedback, EstablishedEvent, FirstFlightLimits, QuickStartRate, TcpExtension,
 };
-use jostle_units::{Rate, Span, Time};
+use jostle_units::{Ecn, Rate, Span, Time};
 
 use super::advertised_window::AdvertisedWindow;
 use super::{Connection, SegmentSink, Sender, take_expired};
-use crate::segment::{Ack, Segment, Syn, SynAck, timestamp_ms};
+use crate::segment::{Ack, AckTag, Segment, Syn, SynAck, TimestampClock, timestamp_ms};
 
 impl Sender {
     /// Opens the connection.
@@ -61,6 +61,19 @@ impl Sender {
                 memory,
             });
         }
+    }
+
+    /// Returns the ACK of a SYN-ACK that opens the connection, and its ECN field. Linux sends it before
+    /// the application can write data (`tcp_input.c::tcp_rcv_synsent_state_process`).
+    #[cold]
+    pub fn handshake_ack(&self, now: Time, answer: &SynAck) -> Option<(Ack, Ecn)> {
+        let ack = Ack {
+            tag: AckTag::OfHandshake,
+            clock: TimestampClock::at(now),
+            tsecr_ms: answer.clock.tsval_ms(now),
+            ..Ack::default()
+        };
+        (self.connection == Connection::SynSent).then_some((ack, self.ecn.field(false)))
     }
 
     /// Processes a SYN-ACK.
@@ -174,7 +187,8 @@ impl Sender {
             return;
         }
         self.start_controller(event);
-        self.write(now, out);
+        let is_long = self.queue.go_on(self.board.next(), window);
+        self.write_appended(now, is_long, out);
     }
 
     /// Starts the controller of a server when it writes its first response, so that the controller

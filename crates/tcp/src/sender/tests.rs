@@ -49,6 +49,7 @@ const OPTIONS: SenderConfig = SenderConfig {
     recover_flight_size: RecoverFlightSize::PriorCwnd,
     peer: 0,
     mss_bytes: 1448,
+    unsent_bytes: 2 << 20,
     is_server: false,
 };
 

@@ -47,6 +47,15 @@ impl Sender {
         self.write_new(now, WriteMode::Normal, out);
     }
 
+    /// Sends data that the application is writing; `is_long`: the first leave before it has written the
+    /// last.
+    pub(super) fn write_appended(&mut self, now: Time, is_long: bool, out: &mut impl SegmentSink) {
+        self.write(now, out);
+        if is_long {
+            self.queue.go_on(self.board.next(), self.peer_window.largest);
+        }
+    }
+
     pub(super) fn write_probe(&mut self, now: Time, out: &mut impl SegmentSink) {
         self.write_new(now, WriteMode::Probe, out);
     }
@@ -81,7 +90,7 @@ impl Sender {
                 self.await_window(now);
                 break;
             }
-            let buffered = self.queue.buffered(next);
+            let buffered = self.queue.buffered(next, self.peer_window.largest);
             if push == WriteMode::Normal
                 && buffered > 1
                 && self.should_defer(now, in_flight, offered, buffered, burst_max)
