@@ -319,6 +319,15 @@ def test_what_is_no_controller_is_an_error(jostle):
     assert jostle("suite", "run", "./suites/small")[0] == 2
 
 
+def test_an_experiment_without_the_controller_does_not_hide_a_mistake(jostle):
+    for words, said in (
+        (("--controller", "cubik"), 'did you mean "cubic"'),
+        (("--controller", "cubic", "--transport", "quik"), 'did you mean "quic"'),
+    ):
+        code, out, err = jostle("suite", "run", "harm", *words, "--quick")
+        assert (code, out, said in err) == (2, "", True), err
+
+
 @pytest.mark.parametrize(
     ("change", "line", "said"),
     [
