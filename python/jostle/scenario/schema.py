@@ -75,7 +75,9 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     proxy["controller"] = {"$ref": "#/$defs/Controller"}
     proxy["slow_start"] = {"$ref": "#/$defs/SlowStart"}
     flow["proxy"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Proxy"}, flow["proxy"]]}
-    flow["source"] = {"anyOf": [{"const": "bulk"}, flow["source"]]}
+    video = definitions["Video"]["properties"]
+    for keys, key in ((flow, "source"), (video, "abr")):
+        keys[key] = {"anyOf": [{"enum": _words(keys[key], definitions)}, keys[key]]}
     names = ["none", *flow["receiver"]["discriminator"]["mapping"]]
     flow["receiver"] = {"anyOf": [{"enum": names}, flow["receiver"]]}
     flow["reader"] = {"anyOf": [_NONE, {"$ref": "#/$defs/Reader"}]}
@@ -91,6 +93,8 @@ def json_schema(registry: Registry | None = None) -> dict[str, Any]:
     for unused in ("Jitter", "Outage", "QuickStart", "ReassignmentSlots"):
         del definitions[unused]
     levels = {"anyOf": [{"type": "array", "minItems": 1}, {"type": "object", "minProperties": 1}]}
+    capture = schema["properties"]["capture"]
+    schema["properties"]["capture"] = {"anyOf": [{"type": "boolean"}, capture]}
     schema["properties"]["grid"] = {"type": "object", "additionalProperties": levels}
     schema["properties"]["sample"] = _sample(levels)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -132,6 +136,13 @@ def _accept_words(link: dict[str, Any], definitions: Mapping[str, Any]) -> None:
         faults[key] = {"anyOf": [_NONE, PROBABILITY_SCHEMA, {"$ref": f"#/$defs/{model}"}]}
     link["framing"] = {"anyOf": [_NONE, {"enum": list(KEYWORDS)}, {"$ref": "#/$defs/Framing"}]}
     link["quick_start"] = {"anyOf": [_NONE, RATE_SCHEMA.json_schema, definitions["QuickStart"]]}
+
+
+def _words(tables: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[str]:
+    """Return the kinds that a word can select: those whose table requires no other key."""
+    refs = tables["discriminator"]["mapping"]
+    names = {kind: ref.rsplit("/", 1)[1] for kind, ref in refs.items()}
+    return [kind for kind, name in names.items() if definitions[name]["required"] == ["kind"]]
 
 
 def _sample(levels: dict[str, Any]) -> dict[str, Any]:
