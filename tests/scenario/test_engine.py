@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from jostle import _core
 from jostle.scenario import Registry, load, load_text
+from jostle.scenario.resolve.nearest_key import nearest_key
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
@@ -70,6 +71,28 @@ def test_importing_scenarios_stays_cheap() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"numpy", "polars", "matplotlib", "scipy", "jostle._core"}
     assert not heavy & set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("path", "known"),
+    [
+        (("flows", 0, "proxy", "from"), 3),
+        (("flows", 0, "arrivals", "load_link"), 4),
+        (("flows", 0, "group"), 2),
+        (("flows", 0, "source", "size", "max"), 5),
+        (("flows", 0, "source", "size", "points"), 4),
+        (("flows", 0, "controller", "beta"), 4),
+        (("bottleneck", "queue", "classes", "calls", "queue", "limit"), 6),
+        (("links", 1, "faults", "packets", "number"), 4),
+        (("phases", "steady"), 2),
+        (("phases", "steady", "end"), 2),
+        (("measured", 0, "name"), 0),
+    ],
+)
+def test_an_error_of_the_engine_names_a_key_of_the_format(
+    path: tuple[str | int, ...], known: int
+) -> None:
+    assert nearest_key(path) == path[:known]
 
 
 @pytest.mark.parametrize("mtu_bytes", [576, 1500, 9000])

@@ -45,10 +45,38 @@ _NAMES: Final[Mapping[str, str | None]] = {
     "opportunity": "trace",
     "outages": "outage",
     "quic": "transport",
+    "tcp": "transport",
+    "link": "load_link",
+    "rate_per_s": "rate",
+    "frames_per_1000_s": "fps",
+    "segments": "length",
+    "playout": "playout_delay",
+    "writes": "file",
+    "read": "size",
+    "loss_steps": "loss",
+    "by": "late",
+    "limit_includes_queue": "limit_covers",
+    "request_interval": "request_every",
+    "backoff_superframes": "backoff",
+    "over_per_mille": "over_estimation",
+    "gain_per_mille": "gain",
+    "spread": "slots",
+    "cells": "atm",
     "capacity": None,
     "parameters": None,
     "steps": None,
+    "law": None,
+    "occurrence": None,
+    "voice": None,
 }
+_POSITIONS: Final[Mapping[str, str]] = {
+    "link": "links",
+    "from": "flows",
+    "flow": "flows",
+    "after": "flows",
+    "connection_of": "flows",
+}
+"""Values of a run specification that are the position of a link or flow."""
 
 
 def translate_engine_error(
@@ -78,10 +106,13 @@ def translate_engine_error(
         return ("sampling_interval",), rows
     if problem is None:
         return None
+    # Only errors need this module.
+    from jostle.scenario.resolve.nearest_key import nearest_key
+
     place, message, numbers = problem
-    message = _SPEC_NAME.sub(r"`\1`", message)
+    message = _with_names(place or "", _SPEC_NAME.sub(r"`\1`", message), spec)
     # A specification calls many keys as earlier scenarios did.
-    path = with_new_names(_key(place or "", file, spec["flows"]))
+    path = nearest_key(with_new_names(_key(place or "", file, spec["flows"])))
     quantity = _quantity(place or "")
     if numbers is None:
         return path, re.sub(r"(?<=^cannot be )\d+", lambda n: _shown(int(n[0]), quantity), message)
@@ -89,6 +120,16 @@ def translate_engine_error(
     if given > high:
         return path, f"{_shown(given, quantity)} is too much — at most {_bound(high, quantity)}"
     return path, f"{_shown(given, quantity)} is too little — at least {_shown(low, quantity)}"
+
+
+def _with_names(place: str, message: str, spec: Mapping[str, Any]) -> str:
+    """Return a message with the name of a link or flow instead of its position."""
+    table = _POSITIONS.get(place.rpartition(".")[2])
+    position = re.match(r"cannot be (\d+)", message)
+    if table is None or position is None or int(position[1]) >= len(spec[table]):
+        return message
+    name = spec[table][int(position[1])]["name"]
+    return f'cannot be "{name}"{message[position.end() :]}'.replace("the position of ", "")
 
 
 def _row_mistake(spec: Mapping[str, Any]) -> str | None:
@@ -130,6 +171,8 @@ def _key(place: str, file: ScenarioFile, flows: Sequence[Mapping[str, Any]]) -> 
             elif index >= len(positions):
                 below = ("proxy", *below[1 if below[:1] == ("source",) else 0 :])
                 index = owner(flows, index)
+            if below[:1] == ("arrivals",) and file.flows[positions[index]].arrivals is None:
+                below = ("source", *below[1:])  # Sessions.
             if below[:2] == ("source", "bytes") and file.flows[positions[index]].size is not None:
                 below = ("bytes",)
             return ("flows", positions[index], *below)
