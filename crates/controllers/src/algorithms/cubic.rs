@@ -30,7 +30,7 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         parameters: &[
             Parameter::choice("flavour", "linux", &["linux", "rfc9438"]).summary(
                 "version of CUBIC: Linux's, with its integers and deviations, or the text of RFC \
-                 9438, in real numbers; the Linux backend has the former only",
+                 9438, in real numbers; in real time, the Linux backend has the former only",
             ),
             Parameter::bool("fast_convergence", true)
                 .summary("set W_max below cwnd if a loss occurs below the previous W_max"),

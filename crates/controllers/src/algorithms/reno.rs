@@ -19,8 +19,8 @@ pub(crate) const ROW: ControllerEntry = ControllerEntry {
         source: "RFC 5681, RFC 6582; Linux 6.1 tcp_cong.c, tcp_reno; RFC 9002 §7",
         parameters: &[
             Parameter::choice("flavour", "linux", &["linux", "rfc9002"]).summary(
-                "version of Reno: Linux's, in whole packets, or RFC 9002's for QUIC, in bytes; the \
-                 Linux backend has the former only",
+                "version of Reno: Linux's, in whole packets, or RFC 9002's for QUIC, in bytes; in \
+                 real time, the Linux backend has the former only",
             ),
             BETA_ECN,
         ],

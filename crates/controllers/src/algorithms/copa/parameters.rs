@@ -13,7 +13,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
          queue; 0: value of the flavour (0.5 in the release, 0.05 in mvfst)",
     ),
     Parameter::bool("rtt_standing", false).summary(
-        "the queueing delay uses RTTstanding (copaUseRttStanding of mvfst); off: the latest RTT",
+        "only with flavour mvfst (copaUseRttStanding): the queueing delay uses RTTstanding, as the \
+         release always does; off: the latest RTT",
     ),
     Parameter::choice("mode", "switching", &["switching", "default", "competitive"]).summary(
         "switching: tests whether other flows fill the buffer; default: constant delta; \
