@@ -305,7 +305,7 @@ def test_outages_of_one_length(read: Read) -> None:
             },
         ),
         (
-            'source = { kind = "video", length = "90 s", buffer = "40 s", variation = "20 %" }',
+            'source = { kind = "video", length = "92 s", buffer = "40 s", variation = "20 %" }',
             {
                 "kind": "video",
                 "bitrates_bps": [

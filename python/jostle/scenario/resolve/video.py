@@ -34,6 +34,8 @@ def video_spec(source: Video, path: KeyPath, report: Report) -> VideoSource:
             report.add((*path, "bitrates", index), message)
     if source.segment < _SHORTEST_SEGMENT_NS:
         report.add((*path, "segment"), 'too short — write "10 ms" or more, for example "4 s"')
+    if source.length is not None and source.length % source.segment:
+        report.add((*path, "length"), _no_multiple(source.length, source.segment))
     if source.variation >= 1:
         report.add((*path, "variation"), 'a segment has a size — write less than "100 %"')
     startup = source.startup_buffer or source.segment
@@ -53,6 +55,15 @@ def video_spec(source: Video, path: KeyPath, report: Report) -> VideoSource:
         "startup_ns": startup,
         "buffer_ns": source.buffer,
     }
+
+
+def _no_multiple(length_ns: int, segment_ns: int) -> str:
+    """Return the message for a length that is no multiple of the segments', with the nearest."""
+    below_ns = length_ns // segment_ns * segment_ns
+    nearest = [format_amount(it, "time") for it in (below_ns, below_ns + segment_ns) if it]
+    lengths = [format_amount(it, "time") for it in (length_ns, segment_ns)]
+    written = " or ".join(f'"{text}"' for text in nearest)
+    return f'"{lengths[0]}" is no multiple of the segments of "{lengths[1]}" — write {written}'
 
 
 def _choice(source: Video, path: KeyPath, report: Report) -> VideoChoice:
