@@ -438,3 +438,16 @@ def test_the_behaviour_is_of_some_thirty_runs_and_changes_with_any_number():
 def test_the_manifest_here_is_in_order():
     entries = manifest.read(ROOT)
     assert manifest.written(entries) == (ROOT / manifest.FILE).read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"enum": [100, 250, 300, 1000]}, "`100`, `250`, `300` or `1000`"),
+        ({"const": 3}, "`3`"),
+        ({"enum": ["fq", "none"]}, '`"fq"` or `"none"`'),
+        ({"enum": ["bulk", "tunnel", "web"]}, "name"),
+    ],
+)
+def test_literals_are_written_as_in_a_scenario(schema: dict[str, object], words: str) -> None:
+    assert tables.form(schema, {}) == words

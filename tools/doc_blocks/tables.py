@@ -309,11 +309,13 @@ def form(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
             words = unit
         case {"$ref": str(target)}:
             words = form(definitions[target.rsplit("/", 1)[1]], definitions)
-        case {"const": word}:
-            words = f'`"{word}"`'
-        case {"enum": several}:
-            few = len(several) <= _FEW
-            words = " or ".join(f'`"{word}"`' for word in several) if few else "name"
+        case {"const": value}:
+            words = _code(value)
+        case {"enum": [str(), *_] as several} if len(several) > _FEW:
+            words = "name"
+        case {"enum": [*others, last]}:
+            listed = ", ".join(map(_code, others))
+            words = f"{listed} or {_code(last)}" if listed else _code(last)
         case {"anyOf": several} | {"oneOf": several}:
             words = " or ".join(dict.fromkeys(form(one, definitions) for one in several))
         case {"type": "string", "examples": [example, *_]}:
@@ -323,6 +325,11 @@ def form(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
         case _:
             words = "text"
     return words
+
+
+def _code(value: object) -> str:
+    """Return a value as code, as in a scenario."""
+    return f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
