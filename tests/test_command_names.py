@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from jostle.cli import cli, status
 from jostle.cli.renamed import COMMANDS, OPTIONS
 
+_ROOT = Path(__file__).parents[1]
 MOST_COMMANDS = 20
 MOST_OPTIONS = 296
 
@@ -129,6 +132,47 @@ def test_every_help_is_short_and_has_one_example(path: str, command: click.Comma
         assert option.help, f"{path} {option.opts}"
 
 
+EXAMPLES = {
+    path: shlex.split(found[1])
+    for path, command in EVERY.items()
+    if (found := re.search(r"Example: (?:sudo )?jostle ([^>\n]*)", command.help or ""))
+}
+_STARTED_HERE = ("run", "plot", "compare", "search", "advise", "study", "suite", "info")
+"""Commands whose examples name only files of the repository and entries of the registries."""
+
+
+class _RunsStartError(Exception):
+    """The example is complete: its runs would start."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.slow if path == "suite scorecard" else ())
+        for path in EXAMPLES
+    ],
+)
+def test_every_example_names_options_and_things_that_exist(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = EXAMPLES[path]
+    if not isinstance(EVERY[path], click.Group):
+        EVERY[path].make_context(path, words[len(path.split()) :])
+    if words[0] not in _STARTED_HERE:
+        return
+
+    def start(*_: object) -> None:
+        raise _RunsStartError
+
+    monkeypatch.setattr("jostle.runner.session.Session.carry_out", start)
+    monkeypatch.setenv("JOSTLE_STORE", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
+    for folder in ("scenarios", "studies", "suites"):
+        (tmp_path / folder).symlink_to(_ROOT / folder)
+    with contextlib.suppress(_RunsStartError):
+        assert status(words) == 0, capsys.readouterr().err
+
+
 def test_without_arguments_three_commands_to_start_with(capsys: pytest.CaptureFixture[str]) -> None:
     assert status([]) == 0
     shown = re.findall(r"^  jostle (\w+)", capsys.readouterr().out, re.M)
@@ -136,7 +180,6 @@ def test_without_arguments_three_commands_to_start_with(capsys: pytest.CaptureFi
     assert set(shown) <= set(EVERY)
 
 
-_ROOT = Path(__file__).parents[1]
 _OF_RENAMED = {
     _ROOT / "python/jostle/cli/renamed.py",
     _ROOT / "python/jostle/safe_io/code_consent.py",

@@ -103,7 +103,7 @@ def advise(
     gives a network, to which flows are added. Each change is simulated and compared with the
     baseline; the best ones are simulated again with other seeds.
 
-    Example: jostle advise dsl --goal calls
+    Example: jostle advise viasat-2 --goal calls
     """
     from jostle.inference.advice_text import answer_sentences
     from jostle.inference.advise import AdviceRequest

@@ -62,7 +62,7 @@ def sensitivity(
     The command uses the ranges and the seed of the sample. The method chooses the points. The exit
     status is 1 if a measure has no indices, because all values are equal or some are missing.
 
-    Example: jostle search sensitivity scenarios/sensitivity.toml --measure 'share of newcomer'
+    Example: jostle search sensitivity scenarios/sensitivity.toml --measure 'share of bbr'
     """
     from jostle.cli import output as shown
     from jostle.cli.search_verdicts import sensitivity_verdict
