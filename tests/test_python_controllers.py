@@ -530,6 +530,23 @@ def test_what_is_no_controller_is_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
+def test_a_missing_ssthresh_is_named_before_the_first_loss(tmp_path: Path) -> None:
+    code = """
+class Mine:
+    cwnd = 10.0
+
+    def on_ack(self, ack): ...
+
+    def on_congestion_event(self, event):
+        self.ssthresh = 5.0
+"""
+    error = failure(write(tmp_path, code, '"mine:Mine"'))
+    assert f"{tmp_path.resolve() / 'mine.py'}: a new Mine has no attribute `ssthresh`" in error
+    for line in ("ssthresh = None", 'recovery = "controller"'):
+        path = write(tmp_path, code.replace("10.0", f"10.0; {line}"), '"mine:Mine"')
+        assert not jostle.run(path, allow_code=True).failures
+
+
 @pytest.mark.parametrize("base", ["", "(Reno)", "(Outer)"])
 def test_missing_callbacks_are_named_before_anything_runs(tmp_path: Path, base: str) -> None:
     code = (

@@ -35,7 +35,8 @@ def create(name: str, parameters: Mapping[str, Any], seed: int) -> object:
     Raises
     ------
     PythonControllerError
-        If this process has not admitted the source, or the source has no such controller.
+        If this process has not admitted the source, the source has no such controller, or the
+        controller lacks an attribute.
     """
     arguments = dict(parameters)
     digest = arguments.pop(DIGEST, "")
@@ -47,7 +48,16 @@ def create(name: str, parameters: Mapping[str, Any], seed: int) -> object:
     made = _controller_class(source, digest, name.partition(":")[2])
     if SEED in inspect.signature(made).parameters:
         arguments[SEED] = seed
-    return made(**arguments)
+    controller = made(**arguments)
+    if getattr(controller, "recovery", "transport") == "transport" and not hasattr(
+        controller, "ssthresh"
+    ):
+        # The engine reads only attributes that exist now.
+        raise PythonControllerError(
+            f"{source.file(source.name)}: a new {made.__name__} has no attribute `ssthresh`: "
+            'set it, to None for no threshold, or recovery = "controller"'
+        )
+    return controller
 
 
 def _controller_class(source: ControllerSource, digest: str, name: str) -> type:
