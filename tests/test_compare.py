@@ -260,6 +260,15 @@ def test_a_bound_ends_with_1(jostle):
     assert jostle(*arguments, "throughput of incumbent > 10 %")[0] == 0
 
 
+def test_a_bound_of_a_measure_outside_the_table_is_compared(jostle):
+    arguments = ("compare", "grid.toml", "worse.toml", "-o", "d.csv")
+    assert jostle(*arguments)[0] == 0
+    usual = pl.read_csv("d.csv")["measure"].unique()
+    assert jostle(*arguments, "--fail-on", "rtt_p95 > 900 %")[0] == 0
+    assert set(pl.read_csv("d.csv")["measure"].unique()) == {*usual, "rtt_p95"}
+    assert "rtt_p95" not in usual
+
+
 def test_stores_and_versions(jostle, engine):
     jostle("run", "grid.toml", "--store", "a")
     jostle("run", "worse.toml", "--store", "b")

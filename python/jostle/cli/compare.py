@@ -258,9 +258,9 @@ def _compare_measures(
     from jostle.results.compare import compare as compared_with
     from jostle.results.fail_condition import FailCondition
 
-    names = list(measure_names(measures))
+    names = measure_names(measures)
     relations = [FailCondition.parse(text) for text in fail_on]
-    names += [r.measure.name for r in relations if names and r.measure.name not in names]
+    extra = [relation.measure.name for relation in relations]
     asked = [*phases, *(r.phase for r in relations if r.phase and r.phase not in phases)]
     outputs.prepare()
     pairs = pairs_of(environment, options, vary)
@@ -272,7 +272,9 @@ def _compare_measures(
                 for (one, first), (other, second) in pairs
             ]
     results = [
-        compared_with(first, second, names, asked, names=(one, other), each=each, test=method)
+        compared_with(
+            first, second, names, asked, names=(one, other), each=each, test=method, extra=extra
+        )
         for (one, first), (other, second) in pairs
     ]
     every = [one for result in results for one in (*result.differences, *result.one_sided)]

@@ -221,6 +221,7 @@ def compare(
     names: tuple[str, str] = ("A", "B"),
     each: bool = False,
     test: Test = "welch",
+    extra: Sequence[str] = (),
 ) -> ComparisonResult:
     """Compare every measure of one side with the same measure of the other side.
 
@@ -243,6 +244,8 @@ def compare(
     test
         `welch` compares means; `mann-whitney` compares ranks, for distributions with outliers or
         far from normal.
+    extra
+        Names of further measures, in addition to `columns` or the measures that suit the flows.
 
     Raises
     ------
@@ -255,6 +258,7 @@ def compare(
     differs += [f"The flow is called {one} in {names[0]} and {other} in {names[1]}."
                 for other, one in same_flow.items()]  # fmt: skip
     wanted = [measure(name) for name in columns] or applicable_measures(first)
+    wanted = list(dict.fromkeys((*wanted, *map(measure, extra))))
     asked = tuple(phases) or (OVERALL,)
     found, alone = _differences(first, second, wanted, asked, each=each, test=test)
     found = [one for one in found if one.first.n or one.second.n]
