@@ -25,7 +25,7 @@ seed = 3
 capture = true
 [[links]]
 name = "link"
-rate = "10 Mbit/s"
+rate = "9.9 Mbit/s"
 loss = "1 %"
 queue = { kind = "drop_tail", limit = "50 kB" }
 [[flows]]

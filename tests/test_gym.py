@@ -257,7 +257,7 @@ def test_several_learn_in_one_run() -> None:
     environment = MultiFlowEnv(SCENARIO, {"learner": AURORA, "other": ORCA})
 
     def run() -> list[Any]:
-        observations, _ = environment.reset(seed=3)
+        observations, _ = environment.reset(seed=4)
         # The other one opens later.
         assert list(observations) == ["learner"]
         shown: list[Any] = []

@@ -361,7 +361,7 @@ def test_a_few_bytes_before_all_others_do_not_shorten_the_round_trip(
     (row,) = seen.run.summary["flows"]
     packet_s = 1514 * 8 / 5e6
     assert row["full_rtt_min_s"] == pytest.approx(0.04 + packet_s, abs=1e-9)
-    smallest_s = {"sender": 0.04 + (37 + 66) * 8 / 5e6, "receiver": 0.04 + packet_s}[end]
+    smallest_s = {"sender": 0.04 + (66 + 37 + 66) * 8 / 5e6, "receiver": 0.04 + packet_s}[end]
     assert row["phases"]["overall"]["rtt_min_s"] == pytest.approx(smallest_s, abs=1e-9)
     observed = observe(seen.run)
     around = run_context.spec_from_estimate(observed)
@@ -390,7 +390,8 @@ def test_candidates_send_packets_as_large_as_those_of_the_capture(
     network = find_network(file, tmp_path)
     assert said in network.assumptions
     assert network.drawn(1)[1]["mtu"] == f"{mtu_bytes} B"
-    assert network.numbers["rtt"] == pytest.approx(0.04, rel=1e-3)
+    # The ACK of the handshake delays the first packet by 0.1 ms.
+    assert network.numbers["rtt"] == pytest.approx(0.04, rel=3e-3)
     of_run = find_network(result.run.run_id, tmp_path)
     assert of_run.drawn(0)[1]["mtu"] == f"{mtu_bytes} B"
 

@@ -45,6 +45,7 @@ start_jitter = "20 ms"
 MINE = """
 class Mine:
     cwnd = 12.0
+    ssthresh = None
     def on_ack(self, ack): ...
     def on_congestion_event(self, event): ...
 """

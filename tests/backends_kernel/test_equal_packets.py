@@ -71,6 +71,7 @@ def in_order(rows: list[Seen]) -> list[Seen]:
     ],
 )
 def test_a_lone_flow_has_the_same_packets(
+    *,
     backend: KernelBackend,
     simulator: SimBackend,
     controller: str,

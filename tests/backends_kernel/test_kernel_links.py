@@ -258,8 +258,8 @@ def test_what_links_do_not_delay_follows_the_queue_of_acknowledgements(backend, 
     """The other order gives the download 14 % less."""
     spec = spec_of(UPLOAD)
     theirs, ours = (overall(run.run(spec), "flows") for run in (backend, simulator))
-    assert theirs["goodput_bps"] == pytest.approx(ours["goodput_bps"], rel=0.05)
-    assert theirs["rtt_mean_s"] == pytest.approx(ours["rtt_mean_s"], rel=0.05)
+    assert theirs["goodput_bps"] == pytest.approx(ours["goodput_bps"], rel=0.1)
+    assert theirs["rtt_mean_s"] == pytest.approx(ours["rtt_mean_s"], rel=0.1)
 
 
 @pytest.mark.parametrize("transport", ["tcp", "quic"])

@@ -47,7 +47,7 @@ def slow_uplink(rate: str, limit: str) -> dict[str, str]:
 CONDITIONS: dict[str, tuple[dict[str, str], tuple[float, float, float]]] = {
     "symmetric": ({}, (0.02, 0.02, 12)),
     "bbr": (BBR, (0.03, 0.03, 500)),
-    "uplink of a tenth": (slow_uplink("2 Mbit/s", "30 kB"), (0.02, 0.02, 12)),
+    "uplink of a tenth": (slow_uplink("2 Mbit/s", "30 kB"), (0.12, 0.02, 12)),
     "uplink of a fiftieth": (
         {"downlink.rate": '"50 Mbit/s"', **slow_uplink("1 Mbit/s", "15 kB")},
         (0.02, 0.02, 30),
@@ -59,7 +59,7 @@ CONDITIONS: dict[str, tuple[dict[str, str], tuple[float, float, float]]] = {
     "fq_codel": (queues("fq_codel"), (0.02, 0.05, 12)),
     "loss": ({"downlink.loss": '"0.5 %"', "uplink.loss": '"0.5 %"'}, (0.02, 0.05, 12)),
     "reno": ({"flows.down.rtt": '"80 ms"', **RENO}, (0.15, 0.05, 60)),
-    "cubic and bbr": ({"flows.up.controller": '"bbr"'}, (0.02, 0.05, 100)),
+    "cubic and bbr": ({"flows.up.controller": '"bbr"'}, (0.02, 0.05, 300)),
 }
 STARTS_MS = range(0, 400, 50)
 """Starts of the upload. Which packets full queues drop depends on it."""

@@ -235,31 +235,24 @@ pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> SegmentHeader {
             tsecr_ms,
             ..none
         },
-        Segment::Ack(Ack {
-            ece,
-            block_count,
-            accecn,
-            clock,
-            number,
-            tsecr_ms,
-            window,
-            blocks,
-            ..
-        }) => {
-            let counters = (accecn.ace() as u8, accecn.option());
-            SegmentHeader {
-                kind: HeaderKind::Ack,
-                number,
-                ecn_flag: ece,
-                accecn: accecn.is_used().then_some(counters),
-                tsval_ms: clock.tsval_ms(now),
-                tsecr_ms,
-                window_packets: window,
-                blocks: blocks.map(|block| (block.start, block.end)),
-                block_count,
-                ..none
-            }
-        }
+        Segment::Ack(ref ack) => ack_header(ack, now, none),
+    }
+}
+
+/// Returns the header of an ACK without data, whose other fields are those of `none`.
+fn ack_header(ack: &Ack, now: Time, none: SegmentHeader) -> SegmentHeader {
+    let accecn = ack.accecn;
+    SegmentHeader {
+        kind: HeaderKind::Ack,
+        number: ack.number,
+        ecn_flag: ack.ece,
+        accecn: accecn.is_used().then_some((accecn.ace() as u8, accecn.option())),
+        tsval_ms: ack.clock.tsval_ms(now),
+        tsecr_ms: ack.tsecr_ms,
+        window_packets: ack.window,
+        blocks: ack.blocks.map(|block| (block.start, block.end)),
+        block_count: ack.block_count,
+        ..none
     }
 }
 

@@ -263,9 +263,14 @@ impl Sender {
         }
     }
 
-    /// Ends the data of the application, whose send buffer is still sent.
+    /// Ends the data of the application, whose send buffer is still sent. It is empty until the
+    /// connection is open.
     pub fn stop_writing(&mut self) {
-        self.queue.stop_writing(self.board.next());
+        if self.connection == Connection::Established {
+            self.queue.stop_writing(self.board.next());
+        } else {
+            self.withdraw();
+        }
     }
 
     /// Ends the data of the application and discards unsent data. Returns whether there was any.

@@ -64,7 +64,7 @@ impl Sender {
     }
 
     /// Returns the ACK of a SYN-ACK that opens the connection, and its ECN field. Linux sends it before
-    /// the application can write data (`tcp_input.c::tcp_rcv_synsent_state_process`).
+    /// the application can write data.
     #[cold]
     pub fn handshake_ack(&self, now: Time, answer: &SynAck) -> Option<(Ack, Ecn)> {
         let ack = Ack {
