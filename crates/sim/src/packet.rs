@@ -239,7 +239,7 @@ pub(crate) fn header(segment: &Segment, now: Time, ecn: Ecn) -> SegmentHeader {
     }
 }
 
-/// Returns the header of an ACK without data, whose other fields are those of `none`.
+/// Returns the header of an ACK without data. `none` has the other fields.
 fn ack_header(ack: &Ack, now: Time, none: SegmentHeader) -> SegmentHeader {
     let accecn = ack.accecn;
     SegmentHeader {
