@@ -91,9 +91,13 @@ def test_messages_are_written_as_in_the_simulator(name, count, captured):
 
 
 def test_on_periods_begin_as_in_the_simulator(captured):
-    ours_ms, theirs_ms = (writes(record, "on_off", 100)[0] for record in captured)
+    (ours_ms, ours_bytes), (theirs_ms, theirs_bytes) = (
+        writes(record, "on_off", 100) for record in captured
+    )
     assert len(ours_ms) >= 6
     assert theirs_ms == pytest.approx(ours_ms, abs=2)
+    # Also what was in the send buffer when a period ended.
+    assert theirs_bytes.tolist() == ours_bytes.tolist()
 
 
 MANY = f"""

@@ -14,8 +14,9 @@ use jostle_units::{Rate, Time};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Returns the time at which a packet that starts at `start` has been sent over several rates: the
-/// rate in force until a time, then the rates from `next`. [`Time::NEVER`] if the last rate is 0.
+/// Returns the time, rounded up, at which a packet that starts at `start` has been sent over several
+/// rates: the rate in force until a time, then the rates from `next`. [`Time::NEVER`] if the last rate
+/// is 0.
 pub fn finish_across(
     start: Time,
     size_bytes: u32,
@@ -82,7 +83,7 @@ impl Serialiser {
         let before = if start == self.finish { self.rest } else { 0 };
         let rest = self.part + before;
         let (extra_ns, rest) =
-            if rest >= self.rate_bps { (1, rest.saturating_sub(self.rate_bps)) } else { (0, rest) };
+            if rest >= self.rate_bps { (1, rest - self.rate_bps) } else { (0, rest) };
         let total_ns = start.as_ns().saturating_add(self.whole_ns).saturating_add(extra_ns);
         self.finish = Time::from_ns(total_ns);
         self.rest = rest;

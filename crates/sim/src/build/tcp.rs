@@ -18,7 +18,7 @@ use crate::slow_reader::SlowReader;
 use crate::tcp_connection::TcpConnection;
 use jostle_traffic::ApplicationModel;
 
-/// Unsent data of an application that writes as long as it can.
+/// Unsent data of an application that writes as long as it can; both as in `guest/tcp_flow.py`.
 const UNSENT_BYTES: u32 = 2 << 20;
 /// Unsent data of an application that stops writing: what it leaves in its send buffer.
 const UNSENT_BYTES_AT_STOP: u32 = 128 << 10;

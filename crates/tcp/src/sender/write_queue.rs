@@ -85,9 +85,7 @@ impl WriteQueue {
     /// a buffer.
     pub fn go_on(&mut self, next: u32, window: u32) -> bool {
         let segments = self.buffer_segments(window);
-        self.later.clear();
-        self.buffers = Buffers { start: next, segments: ReciprocalDivisor::new(segments) };
-        self.changes_at = u32::MAX;
+        self.begin_buffers(next, segments);
         self.fill(next, next, segments);
         self.end - next > segments
     }
@@ -105,14 +103,19 @@ impl WriteQueue {
         let has_unsent = self.end > next;
         let start = if has_unsent { last.start_of(self.end - 1).max(next) } else { self.end };
         if start == next {
-            self.later.clear();
-            self.buffers = Buffers { start, segments: ReciprocalDivisor::new(segments) };
-            self.changes_at = u32::MAX;
+            self.begin_buffers(next, segments);
         } else {
             self.resize(start, segments);
             self.changes_at = self.changes_at.min(start);
         }
         start
+    }
+
+    /// Sets the size of all buffers, the first of which starts with segment `next`.
+    fn begin_buffers(&mut self, next: u32, segments: u32) {
+        self.later.clear();
+        self.buffers = Buffers { start: next, segments: ReciprocalDivisor::new(segments) };
+        self.changes_at = u32::MAX;
     }
 
     /// Sets the size of the buffers from `start` on, which none of the next segments has reached.

@@ -36,7 +36,8 @@ _SO_TIMESTAMPING = 37
 _TX_ACK = 1 << 9
 _ACK_REPORTS = 1 << 4 | 1 << 7 | 1 << 11  # SOFTWARE, OPT_ID, OPT_TSONLY
 
-# An endless sender keeps enough unsent data that no ACK finds an empty buffer.
+# An endless sender keeps enough unsent data that no ACK finds an empty buffer. The simulator has
+# both values in `build/tcp.rs`.
 _ENDLESS_UNSENT_BYTES = 2 << 20
 # A sender that may be stopped keeps little, because the kernel sends all of it.
 _STOPPABLE_UNSENT_BYTES = 128 << 10
